@@ -1,0 +1,46 @@
+# Every target creates what it needs. Nothing outside this folder is touched.
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+PIP_FLAGS := --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/.installed
+	$(VENV)/bin/python examples/learn_a_function.py --out demo.png
+
+test: $(VENV)/.installed
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.installed
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/gp/run.py
+
+docs: $(VENV)/.docs
+	$(VENV)/bin/mkdocs build --strict
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(VENV)/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(VENV)/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"
+	touch $@
+
+# PyTorch first and pinned: an open range would bring several gigabytes of accelerator libraries.
+$(BENCH)/.installed: benchmarks/gp/requirements.txt pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) torch==2.13.0
+	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) -r benchmarks/gp/requirements.txt
+	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e .
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(BENCH) site demo.png

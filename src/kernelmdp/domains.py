@@ -1,0 +1,294 @@
+"""Where points live: boxes, finite sets and their products.
+
+A domain is a plain, hashable description. It knows how to lay a net over itself (with the spacing
+along each axis, from which sup norms are certified), how to spread points when a net would be too
+large, and how to say which coordinate of a point lies outside.
+"""
+
+import abc
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.stats import qmc
+
+from kernelmdp.errors import ArgumentError, DomainError, ShapeError
+from kernelmdp.numerics.factor import is_traced
+
+#: Points may leave the domain by this fraction of an axis: round-off of a clip is no error.
+SLACK = 1e-9
+
+
+class Domain(abc.ABC):
+    """A set of points in d coordinates."""
+
+    @property
+    @abc.abstractmethod
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest value of each coordinate, two arrays (d,)."""
+
+    @abc.abstractmethod
+    def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
+        """At most about ``budget`` points on a regular net with the corners, and the spacing of
+        each axis; a finite axis has spacing 0. Every point of the domain lies in a net cell."""
+
+    @abc.abstractmethod
+    def spread(self, count: int) -> np.ndarray:
+        """About ``count`` deterministic low-discrepancy points (all of a smaller finite set)."""
+
+    @abc.abstractmethod
+    def distance_outside(self, points: np.ndarray) -> np.ndarray:
+        """How far each coordinate lies outside, shape (n, d); 0 inside."""
+
+    @abc.abstractmethod
+    def project(self, positions: Sequence[int]) -> "Domain":
+        """The domain that some coordinates range over."""
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates d."""
+        return len(self.bounds[0])
+
+    @property
+    def finite(self) -> bool:
+        """Whether the domain has finitely many points."""
+        return False
+
+    @property
+    def names(self) -> dict[str, tuple[int, ...]]:
+        """Coordinates by name, such as state and action; empty when unnamed."""
+        return {}
+
+    def require_inside(self, argument: str, points: jax.Array) -> None:
+        """DomainError that names the worst point, its coordinate and the distance."""
+        if is_traced(points):
+            return
+        host = np.asarray(points)
+        outside = self.distance_outside(host)
+        low, high = self.bounds
+        if (outside > SLACK * np.maximum(high - low, 1.0)).any():
+            row, axis = np.unravel_index(np.argmax(outside), outside.shape)
+            raise DomainError(
+                argument,
+                f"points inside {self}",
+                f"point {row} with coordinate {axis} = {host[row, axis]:g}, "
+                f"outside by {outside[row, axis]:g}",
+            )
+
+
+def _numbers(argument: str, value: Any) -> tuple[float, ...]:
+    array = np.atleast_1d(np.asarray(value, dtype=float))
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ArgumentError(argument, "a vector of finite numbers", repr(value))
+    return tuple(float(x) for x in array)
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Box(Domain):
+    """All points between ``low`` and ``high``, coordinate by coordinate.
+
+    >>> Box(low=[0, 0], high=[1, 2]).dimension
+    2
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def __init__(self, low: Any, high: Any) -> None:
+        object.__setattr__(self, "low", _numbers("low", low))
+        object.__setattr__(self, "high", _numbers("high", high))
+        if len(self.low) != len(self.high):
+            raise ShapeError("high", f"{len(self.low)} numbers like low", f"{len(self.high)}")
+        if not all(a < b for a, b in zip(self.low, self.high, strict=True)):
+            raise ArgumentError("low", "below high in every coordinate", f"{self.low}, {self.high}")
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(self.low), np.array(self.high)
+
+    def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
+        per_axis = max(2, int(budget ** (1 / self.dimension) + 1e-9))
+        axes = [np.linspace(a, b, per_axis) for a, b in zip(self.low, self.high, strict=True)]
+        low, high = self.bounds
+        return _cartesian(axes), (high - low) / (per_axis - 1)
+
+    def spread(self, count: int) -> np.ndarray:
+        low, high = self.bounds
+        power = max(1, int(np.ceil(np.log2(count))))
+        unit = qmc.Sobol(self.dimension, scramble=True, rng=0).random_base2(power)
+        # The variance of a conditioned process peaks at the border, which no interior set sees.
+        corners = itertools.product([0.0, 1.0], repeat=self.dimension)
+        border = np.array(list(itertools.islice(corners, max(4, count // 4))))
+        faces = unit[: len(unit) // 2].copy()
+        faces[np.arange(len(faces)), np.arange(len(faces)) % self.dimension] = np.round(
+            faces[np.arange(len(faces)), np.arange(len(faces)) % self.dimension]
+        )
+        return low + (high - low) * np.concatenate([border, faces, unit])
+
+    def project(self, positions: Sequence[int]) -> "Box":
+        return Box([self.low[i] for i in positions], [self.high[i] for i in positions])
+
+    def distance_outside(self, points: np.ndarray) -> np.ndarray:
+        low, high = self.bounds
+        return np.maximum(np.maximum(low - points, points - high), 0.0)
+
+    def __repr__(self) -> str:
+        return f"Box(low={list(self.low)}, high={list(self.high)})"
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class FiniteSet(Domain):
+    """Finitely many points, given as rows.
+
+    >>> FiniteSet([[0.0], [1.0], [2.0]]).count
+    3
+    """
+
+    points: tuple[tuple[float, ...], ...]
+
+    def __init__(self, points: Any) -> None:
+        array = np.asarray(points, dtype=float)
+        if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
+            raise ShapeError("points", "finite numbers of shape (n, d)", f"shape {array.shape}")
+        object.__setattr__(self, "points", tuple(tuple(map(float, row)) for row in array))
+
+    @staticmethod
+    def range(*sizes: int) -> "FiniteSet":
+        """All tuples of integers below ``sizes``: the points of a table."""
+        return FiniteSet(_cartesian([np.arange(size, dtype=float) for size in sizes]))
+
+    @property
+    def count(self) -> int:
+        """Number of points."""
+        return len(self.points)
+
+    @property
+    def finite(self) -> bool:
+        return True
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        array = np.array(self.points)
+        return array.min(axis=0), array.max(axis=0)
+
+    def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(self.points), np.zeros(len(self.points[0]))
+
+    def spread(self, count: int) -> np.ndarray:
+        return np.array(self.points)
+
+    def project(self, positions: Sequence[int]) -> "FiniteSet":
+        return FiniteSet(np.unique(np.array(self.points)[:, list(positions)], axis=0))
+
+    def distance_outside(self, points: np.ndarray) -> np.ndarray:
+        array = np.array(self.points)
+        nearest = np.abs(points[:, None, :] - array[None, :, :]).sum(axis=2).argmin(axis=1)
+        return np.abs(points - array[nearest])
+
+    def __repr__(self) -> str:
+        return f"FiniteSet({self.count} points in {self.dimension} coordinates)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Product(Domain):
+    """Pairs (tuples) of points of the factors, with a name for each factor's coordinates.
+
+    >>> join(state=Box([0, 0], [1, 1]), action=FiniteSet([[0.0], [1.0]])).names["action"]
+    (2,)
+    """
+
+    factors: tuple[tuple[str, Domain], ...]
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        parts = [domain.bounds for _, domain in self.factors]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    @property
+    def finite(self) -> bool:
+        return all(domain.finite for _, domain in self.factors)
+
+    @property
+    def names(self) -> dict[str, tuple[int, ...]]:
+        found, start = {}, 0
+        for name, domain in self.factors:
+            found[name] = tuple(range(start, start + domain.dimension))
+            start += domain.dimension
+        return found
+
+    def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
+        # Finite factors take what they need; the rest is shared in proportion to dimension.
+        fixed = {name: d.net(budget) for name, d in self.factors if d.finite}
+        left = budget / np.prod([len(points) for points, _ in fixed.values()] or [1])
+        open_dimension = sum(d.dimension for _, d in self.factors if not d.finite)
+        nets = [
+            fixed[name]
+            if name in fixed
+            else d.net(max(2, int(left ** (d.dimension / open_dimension) + 1e-9)))
+            for name, d in self.factors
+        ]
+        return _rows([points for points, _ in nets]), np.concatenate([gap for _, gap in nets])
+
+    def spread(self, count: int) -> np.ndarray:
+        boxes = [d for _, d in self.factors if not d.finite]
+        if not boxes:
+            return self.net(count)[0]
+        low = np.concatenate([d.bounds[0] for d in boxes])
+        high = np.concatenate([d.bounds[1] for d in boxes])
+        cells = [d.net(count)[0] for _, d in self.factors if d.finite]
+        table = _rows(cells) if cells else np.zeros((1, 0))
+        open_points = Box(low, high).spread(max(2, count // len(table)))
+        rows = _rows([open_points, table])
+        columns: list[np.ndarray] = []
+        next_open, next_finite = 0, len(low)
+        for _, d in self.factors:
+            start = next_finite if d.finite else next_open
+            columns.append(rows[:, start : start + d.dimension])
+            if d.finite:
+                next_finite += d.dimension
+            else:
+                next_open += d.dimension
+        return np.concatenate(columns, axis=1)
+
+    def project(self, positions: Sequence[int]) -> Domain:
+        places: dict[int, tuple[int, int]] = {}  # coordinate -> (factor, place in it)
+        for number, (_, domain) in enumerate(self.factors):
+            for place in range(domain.dimension):
+                places[len(places)] = (number, place)
+        runs: list[tuple[int, list[int]]] = []
+        for position in positions:
+            number, place = places[position]
+            if not runs or runs[-1][0] != number:
+                runs.append((number, []))
+            runs[-1][1].append(place)
+        if len({number for number, _ in runs}) < len(runs):
+            raise ArgumentError("positions", "coordinates grouped by factor", list(positions))
+        parts = [(self.factors[i][0], self.factors[i][1].project(own)) for i, own in runs]
+        return parts[0][1] if len(parts) == 1 else Product(tuple(parts))
+
+    def distance_outside(self, points: np.ndarray) -> np.ndarray:
+        parts, start = [], 0
+        for _, domain in self.factors:
+            parts.append(domain.distance_outside(points[:, start : start + domain.dimension]))
+            start += domain.dimension
+        return np.concatenate(parts, axis=1)
+
+    def __repr__(self) -> str:
+        return "join(" + ", ".join(f"{name}={domain}" for name, domain in self.factors) + ")"
+
+
+def join(**factors: Domain) -> Product:
+    """The product of named domains, such as ``join(state=Box(...), action=Box(...))``."""
+    return Product(tuple(factors.items()))
+
+
+def _cartesian(axes: Sequence[np.ndarray]) -> np.ndarray:
+    return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def _rows(tables: Sequence[np.ndarray]) -> np.ndarray:
+    index = _cartesian([np.arange(len(table)) for table in tables])
+    return np.concatenate([t[index[:, i]] for i, t in enumerate(tables)], axis=1)

@@ -1,0 +1,65 @@
+"""What a posterior engine does: rows in, moments, gain and function draws out.
+
+An engine knows rows of scalar observations y = f(x) + noise and nothing of outputs, means or
+units. Targets have p columns that share one factorisation: p functions with the same kernel, seen
+at the same points. Engines are immutable pytrees; ``condition`` returns another engine.
+"""
+
+import abc
+
+import equinox as eqx
+from jaxtyping import Array, Float, Int
+
+from kernelmdp.types import Key
+
+
+class Path(eqx.Module):
+    """A drawn function: the same value at the same point, at every call."""
+
+    @abc.abstractmethod
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]: ...
+
+
+class Engine(eqx.Module):
+    """The posterior of p functions with one kernel, given rows seen so far."""
+
+    count: eqx.AbstractVar[Int[Array, ""]]
+
+    @abc.abstractmethod
+    def condition(
+        self, points: Float[Array, "h d"], targets: Float[Array, "h p"], noise: Float[Array, " h"]
+    ) -> "Engine":
+        """The engine after rows with these noise variances."""
+
+    @abc.abstractmethod
+    def moments(
+        self, points: Float[Array, "n d"]
+    ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+        """Posterior means and the variance of f (noise not included), which the columns share."""
+
+    @abc.abstractmethod
+    def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
+        """Joint posterior covariance of f at the points."""
+
+    @abc.abstractmethod
+    def draw(self, frequencies: int, *, key: Key) -> Path:
+        """One function from the posterior; ``frequencies`` matters to approximate draws only."""
+
+    @abc.abstractmethod
+    def draw_at(
+        self, points: Float[Array, "n d"], draws: int, *, key: Key
+    ) -> Float[Array, "draws n p"]:
+        """Joint draws of the values at finitely many points."""
+
+    @abc.abstractmethod
+    def gain(self) -> Float[Array, ""]:
+        """½ ln|I + K/λ| of the rows, for one column."""
+
+    @abc.abstractmethod
+    def reserve(self, rows: int) -> "Engine":
+        """The same posterior with room for that many more rows."""
+
+    @property
+    @abc.abstractmethod
+    def factor_to_check(self) -> Array:
+        """An array that holds NaN when positive definiteness was lost."""

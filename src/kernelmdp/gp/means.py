@@ -1,0 +1,69 @@
+"""Prior mean functions: zero, "the next state is the current one", or the user's own."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kernelmdp.errors import ArgumentError, ShapeError
+from kernelmdp.types import Point
+
+
+class Mean(eqx.Module):
+    """A known function subtracted from targets and added to predictions."""
+
+    @abc.abstractmethod
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]: ...
+
+
+class Zero(Mean):
+    """0 everywhere."""
+
+    outputs: int = eqx.field(static=True)
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        return jnp.zeros((points.shape[0], self.outputs), points.dtype)
+
+
+class Identity(Mean):
+    """The first m coordinates: the state stays where it is, and learning is of increments."""
+
+    outputs: int = eqx.field(static=True)
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        return points[:, : self.outputs]
+
+
+class Given(Mean):
+    """The user's function of one point, giving one number or m of them."""
+
+    function: Callable[[Point], Any] = eqx.field(static=True)
+    outputs: int = eqx.field(static=True)
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        def one(point: Point) -> Any:
+            value = jnp.atleast_1d(jnp.asarray(self.function(point), points.dtype))
+            if value.shape != (self.outputs,):
+                raise ShapeError("mean", f"{self.outputs} numbers for a point", value.shape)
+            return value
+
+        return jax.vmap(one)(points)
+
+
+def as_mean(mean: Any, outputs: int, dimension: int) -> Mean:
+    """None or "zero", "identity", a function of one point, or a Mean."""
+    if mean is None or mean == "zero":
+        return Zero(outputs)
+    if isinstance(mean, str) and mean == "identity":
+        if outputs > dimension:
+            raise ArgumentError("mean", f"'identity' with at most {dimension} outputs", outputs)
+        return Identity(outputs)
+    if isinstance(mean, Mean):
+        return mean
+    if callable(mean):
+        return Given(mean, outputs)
+    raise ArgumentError("mean", "None, 'zero', 'identity' or a function of one point", repr(mean))

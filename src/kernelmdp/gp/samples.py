@@ -1,0 +1,101 @@
+"""Functions drawn from a posterior. A sample is one function: the same value at the same point."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from kernelmdp.gp.engines import Path
+from kernelmdp.gp.exact import JITTER, ExactEngine
+from kernelmdp.gp.layouts import Layout
+from kernelmdp.gp.means import Mean
+from kernelmdp.numerics.checks import as_points
+from kernelmdp.numerics.factor import checked_cholesky
+from kernelmdp.types import Key
+
+
+class FunctionSample(eqx.Module):
+    """A drawn function of points (n, d), or of one point (d,); jit-able, and vmap-able over draws.
+
+    Values have shape (n,), or (n, m) for m outputs. ``exact`` says whether its law is that of the
+    posterior (of the compiled kernel, when one was compiled) or approximates it.
+    """
+
+    layout: Layout
+    paths: tuple[Path, ...]
+    mean: Mean
+    scalar: bool = eqx.field(static=True)
+    dtype: Any = eqx.field(static=True)
+    exact: bool = eqx.field(static=True)
+
+    def __call__(self, points: Any) -> Array:
+        z = jnp.asarray(points, self.dtype)
+        if z.ndim == 1:
+            return self(z[None, :])[0]
+        values = _evaluate(self, z)
+        return values[:, 0] if self.scalar else values
+
+
+@eqx.filter_jit
+def _evaluate(sample: FunctionSample, z: Array) -> Array:
+    rows = sample.layout.rows(z)
+    return sample.mean(z) + sample.layout.values([path(rows) for path in sample.paths])
+
+
+class LazySample:
+    """A draw that decides its values when asked: exact in law for any sequence of queries.
+
+    Every value handed out is remembered and conditioned on, so the function never contradicts
+    itself; query j costs (N + j)². It changes as it is used, so it cannot be jitted.
+    """
+
+    exact = True
+
+    def __init__(
+        self,
+        layout: Layout,
+        engines: tuple[ExactEngine, ...],
+        mean: Mean,
+        *,
+        scalar: bool,
+        key: Key,
+    ) -> None:
+        self._layout, self._engines, self._mean = layout, engines, mean
+        self._scalar, self._key = scalar, key
+        self._known: dict[bytes, np.ndarray] = {}
+
+    def __call__(self, points: Any) -> Array:
+        dtype = self._engines[0].factor.dtype
+        z = as_points("points", points, dtype=dtype)
+        host = np.asarray(z)
+        names = [row.tobytes() for row in host]
+        fresh = list(dict.fromkeys(name for name in names if name not in self._known))
+        if fresh:
+            where = [names.index(name) for name in fresh]
+            for name, value in zip(fresh, self._extend(z[np.array(where)]), strict=True):
+                self._known[name] = value
+        values = jnp.asarray(np.stack([self._known[name] for name in names]))
+        return values[:, 0] if self._scalar else values
+
+    def _extend(self, z: Array) -> np.ndarray:
+        rows = self._layout.rows(z)
+        self._key, *keys = jax.random.split(self._key, len(self._engines) + 1)
+        drawn, engines = [], []
+        for engine, key in zip(self._engines, keys, strict=True):
+            mean, _ = engine.moments(rows)
+            covariance = engine.covariance(rows)
+            jitter = JITTER * jnp.max(engine.kernel.diagonal(rows))
+            root = checked_cholesky(
+                covariance + jitter * jnp.eye(len(rows), dtype=z.dtype),
+                "the covariance of new values given those drawn before",
+                "the points are too close together for an exact draw in this precision",
+            )
+            value = mean + root @ jax.random.normal(key, mean.shape, z.dtype)
+            drawn.append(value)
+            noiseless = jnp.full(len(rows), jitter, z.dtype)
+            engines.append(engine.reserve(len(rows)).condition(rows, value, noiseless))
+        self._engines = tuple(engines)
+        return np.asarray(self._mean(z) + self._layout.values(drawn))

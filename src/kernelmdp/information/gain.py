@@ -1,0 +1,271 @@
+"""Information gain: realised by data, and the maximum over all designs, bounded on both sides."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.domains import Domain, FiniteSet
+from kernelmdp.errors import ArgumentError
+from kernelmdp.information import closed_forms, dual, series_bounds
+from kernelmdp.kernels import (
+    Coregionalised,
+    Independent,
+    Index,
+    Kernel,
+    Matern,
+    OutputKernel,
+    OutputSum,
+    Product,
+    Restricted,
+    Scaled,
+    SquaredExponential,
+    Sum,
+)
+from kernelmdp.numerics.checks import as_points, integer, positive_number
+from kernelmdp.numerics.factor import checked_cholesky
+
+
+@dataclasses.dataclass(frozen=True)
+class MaximumGain:
+    """Bounds on the maximum information gain γ_n(k, X, λ) over sequences of n points.
+
+    ``upper`` is rigorous and named by ``method``; ``lower`` is attained by some sequence.
+    ``bounds`` has every upper bound that was tried.
+    """
+
+    lower: float
+    upper: float
+    method: str
+    bounds: dict[str, float]
+
+
+def realised_gain(kernel: Kernel | OutputKernel, points: Any, *, noise_variance: Any) -> float:
+    """½ ln|I + K/λ| of the points, dense; for transition kernels over all outputs."""
+    x = as_points("points", points)
+    noise = positive_number("noise_variance", noise_variance)
+    matrix = kernel(x)
+    factor = checked_cholesky(
+        jnp.eye(matrix.shape[0], dtype=matrix.dtype) + matrix / noise,
+        "I + K/λ",
+        "is the kernel positive semi-definite?",
+    )
+    return float(jnp.sum(jnp.log(jnp.diagonal(factor))))
+
+
+def maximum_gain(
+    kernel: Kernel | OutputKernel, *, domain: Domain, n: int, noise_variance: Any
+) -> MaximumGain:
+    """Bounds on γ_n; the upper one is the tightest that applies, returned by name.
+
+    For a transition kernel n counts transitions, each with all m outputs (the structured gain:
+    proofs only ever see products of points and outputs). Costly parts are remembered by kernel and
+    domain. The dependence on the noise variance λ is never implicit: it must be given.
+
+    >>> from kernelmdp import Box, kernels
+    >>> gain = maximum_gain(kernels.Linear(), domain=Box([-1.0], [1.0]), n=10, noise_variance=1.0)
+    >>> print(f"{gain.lower:.3f} {gain.upper:.3f}")
+    1.199 1.199
+    """
+    n = integer("n", n, least=0)
+    noise = positive_number("noise_variance", noise_variance)
+    bounds = upper_bounds(kernel, domain, n, noise)
+    if not bounds:
+        raise ArgumentError(
+            "kernel", "a finite variance bound on the domain (give variance_bound)", kernel
+        )
+    method = min(bounds, key=lambda name: bounds[name])
+    return MaximumGain(
+        lower=min(_lower(kernel, domain, n, noise), bounds[method]),
+        upper=bounds[method],
+        method=method,
+        bounds=bounds,
+    )
+
+
+def gain_curve(kernel: Kernel, *, domain: Domain, ns: Any, noise_variance: Any) -> np.ndarray:
+    """Upper bounds of γ_n for many n at once, from a ladder of certificates when one applies."""
+    noise = positive_number("noise_variance", noise_variance)
+    counts = [integer("ns", n, least=0) for n in np.atleast_1d(np.asarray(ns))]
+    kernel = kernel.bind(domain.names)
+    cheap = [_closed_bounds(kernel, domain, n, noise) for n in counts]
+    values = [min(b.values(), default=math.inf) for b in cheap]
+    if dual.applicable(kernel, domain):
+        rungs = dual.ladder(kernel, domain)
+        values = [
+            min(v, rungs.bound(n / noise, exactly=False))
+            for v, n in zip(values, counts, strict=True)
+        ]
+    return np.array(values)
+
+
+def upper_bounds(
+    kernel: Kernel | OutputKernel, domain: Domain, n: int, noise: float
+) -> dict[str, float]:
+    """Every upper bound that applies, by name."""
+    if isinstance(kernel, OutputKernel):
+        return _output_bounds(kernel.bind(domain.names), domain, n, noise)
+    kernel = kernel.bind(domain.names)
+    bounds = _closed_bounds(kernel, domain, n, noise)
+    if dual.applicable(kernel, domain):
+        bounds["dual"] = dual.ladder(kernel, domain).bound(n / noise)
+    best = lambda k, on, at: _best(upper_bounds(k, on, n, at))  # noqa: E731
+    if isinstance(kernel, Restricted):
+        # Only the coordinates it looks at matter, which may bring the dual within reach.
+        name, value = best(kernel.kernel, domain.project(kernel.positions), noise)
+        bounds[f"restricted: {name}"] = value
+    if isinstance(kernel, Scaled):
+        name, value = best(kernel.kernel, domain, noise / float(kernel.factor))
+        bounds[f"scaled: {name}"] = value
+    if isinstance(kernel, Sum):
+        (first, a), (second, b) = (
+            best(kernel.left, domain, noise),
+            best(kernel.right, domain, noise),
+        )
+        bounds[f"sum rule: {first} + {second}"] = closed_forms.sum_rule(a, b)
+    if isinstance(kernel, Product):
+        bounds.update(_product_bounds(kernel, domain, noise, best))
+    return {name: value for name, value in bounds.items() if math.isfinite(value)}
+
+
+def _best(bounds: dict[str, float]) -> tuple[str, float]:
+    return min(bounds.items(), key=lambda item: item[1], default=("none", math.inf))
+
+
+def _product_bounds(
+    kernel: Product, domain: Domain, noise: float, best: Callable[..., tuple[str, float]]
+) -> dict[str, float]:
+    """γ(k₁k₂; λ) ≤ D γ(k₁; Dλ/κ₂) when k₂ has rank D and variance at most κ₂."""
+    found = {}
+    for other, finite in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
+        rank = finite.feature_count(domain.dimension)
+        top = finite.variance_bound(domain)
+        if math.isfinite(rank) and 0 < top < math.inf:
+            name, value = best(other, domain, rank * noise / top)
+            found[f"product rule: rank {rank:g} x {name}"] = rank * value
+    return found
+
+
+def _closed_bounds(kernel: Kernel, domain: Domain, n: int, noise: float) -> dict[str, float]:
+    """Bounds that cost next to nothing."""
+    bounds: dict[str, float] = {}
+    if n == 0:
+        return {"no data": 0.0}
+    top = kernel.variance_bound(domain)
+    if math.isfinite(top):
+        bounds["trivial"] = closed_forms.trivial(variance_bound=top, n=n, noise_variance=noise)
+        rank = kernel.feature_count(domain.dimension)
+        if isinstance(domain, FiniteSet):
+            rank = min(rank, domain.count)
+        if math.isfinite(rank):
+            bounds["finite rank"] = closed_forms.finite_rank(
+                rank=int(rank), variance_bound=top, n=n, noise_variance=noise
+            )
+    cells = _cells(kernel)
+    if cells is not None:
+        cells = min(cells, domain.count) if isinstance(domain, FiniteSet) else cells
+        bounds["one-hot (exact)"] = closed_forms.one_hot(cells=cells, n=n, noise_variance=noise)
+    if isinstance(kernel, SquaredExponential | Matern) and not domain.finite:
+        low, high = domain.bounds
+        sides = (high - low) / np.asarray(kernel.lengthscale, dtype=float)
+        if isinstance(kernel, SquaredExponential):
+            bounds["tensor"] = series_bounds.tensor(sides=sides, n=n, noise_variance=noise)
+            bounds["taylor"] = series_bounds.taylor(
+                dimension=len(sides),
+                radius=float(np.linalg.norm(sides)) / 2,
+                n=n,
+                noise_variance=noise,
+            )
+        if len(sides) <= 3:
+            bounds["fourier"] = _fourier(kernel, sides, n, noise)
+    return bounds
+
+
+def _fourier(kernel: SquaredExponential | Matern, sides: np.ndarray, n: int, noise: float) -> float:
+    """In coordinates scaled to unit lengthscale, on the cube of the longest side."""
+    unit = SquaredExponential() if isinstance(kernel, SquaredExponential) else Matern(kernel.nu)
+    d = len(sides)
+
+    def along(squared: np.ndarray) -> np.ndarray:
+        # An isotropic function of |ω|², evaluated on the first axis.
+        frequency = (
+            jnp.zeros((*np.shape(squared), d)).at[..., 0].set(jnp.sqrt(jnp.asarray(squared)))
+        )
+        return np.asarray(unit.spectral_density(frequency))
+
+    def radial(distance: np.ndarray) -> np.ndarray:
+        r = np.atleast_1d(distance)
+        values = np.asarray(unit(r.reshape(-1, 1), np.zeros((1, 1)))).reshape(r.shape)
+        return values if np.ndim(distance) else values[0]
+
+    return series_bounds.fourier(
+        spectral_density=along,
+        radial_kernel=radial,
+        dimension=d,
+        width=float(sides.max()),
+        n=n,
+        noise_variance=noise,
+    )
+
+
+def _cells(kernel: Kernel) -> int | None:
+    """Number of cells when the kernel is 1{x = y} on a table, else None."""
+    if isinstance(kernel, Index):
+        return kernel.size
+    if isinstance(kernel, Restricted):
+        return _cells(kernel.kernel)
+    if isinstance(kernel, Product):
+        left, right = _cells(kernel.left), _cells(kernel.right)
+        return None if left is None or right is None else left * right
+    return None
+
+
+def _scales(kernel: Coregionalised) -> tuple[float, ...]:
+    if isinstance(kernel.index, Index):
+        return (1.0,) * kernel.index.size
+    return tuple(float(b) for b in np.sum(np.asarray(kernel.index.root) ** 2, axis=0))
+
+
+def _output_bounds(kernel: OutputKernel, domain: Domain, n: int, noise: float) -> dict[str, float]:
+    """Structured gains: all outputs are seen at each of the n points."""
+    if isinstance(kernel, Coregionalised):
+        scales = _scales(kernel)
+        parts = {b: _best(upper_bounds(kernel.kernel, domain, n, noise / b)) for b in set(scales)}
+        total = sum(parts[b][1] for b in scales)
+        bounds = {f"structured: {'/'.join(sorted({name for name, _ in parts.values()}))}": total}
+        if len(set(scales)) > 1 and dual.applicable(kernel.kernel, domain):
+            # One design must serve all outputs, which the sum above does not know.
+            rungs = dual.ladder(kernel.kernel, domain, scales)
+            bounds["structured dual"] = rungs.bound(n / noise)
+        return bounds
+    if isinstance(kernel, Independent):
+        each = [_best(upper_bounds(k, domain, n, noise)) for k in kernel.kernels]
+        names = "/".join(sorted({name for name, _ in each}))
+        return {f"independent: {names}": sum(value for _, value in each)}
+    if isinstance(kernel, OutputSum):
+        (first, a), (second, b) = (
+            _best(upper_bounds(part, domain, n, noise)) for part in (kernel.left, kernel.right)
+        )
+        return {f"sum rule: {first} + {second}": closed_forms.sum_rule(a, b)}
+    raise ArgumentError("kernel", "k @ Index, k @ Coregional, Independent or their sum", kernel)
+
+
+def _lower(kernel: Kernel | OutputKernel, domain: Domain, n: int, noise: float) -> float:
+    """The gain of a good design: rounded from the dual's weights, or the best single part's."""
+    if isinstance(kernel, OutputKernel):
+        kernel = kernel.bind(domain.names)
+        if isinstance(kernel, Coregionalised):
+            scales = _scales(kernel)
+            if len(set(scales)) == 1:  # one design is best for every output
+                return len(scales) * _lower(kernel.kernel, domain, n, noise / scales[0])
+            return dual.ladder(kernel.kernel, domain, scales).lower(n, noise)
+        # Gains of the other parts only add: what one part can gain is gained.
+        return max(_lower(part, domain, n, noise) for part in _members(kernel))
+    return dual.ladder(kernel, domain).lower(n, noise)
+
+
+def _members(kernel: OutputKernel) -> tuple[Kernel | OutputKernel, ...]:
+    return (kernel.left, kernel.right) if isinstance(kernel, OutputSum) else kernel.parts()

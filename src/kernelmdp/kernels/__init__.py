@@ -1,0 +1,38 @@
+"""Kernels, their algebra and their text form."""
+
+from kernelmdp.kernels.base import Kernel, Product, Restricted, Scaled, Sum
+from kernelmdp.kernels.discrete import Coregional, Index, OneHot
+from kernelmdp.kernels.facts import Facts
+from kernelmdp.kernels.function import Function
+from kernelmdp.kernels.normalisation import Normalised, normalise
+from kernelmdp.kernels.outputs import Coregionalised, Independent, OutputKernel, OutputSum
+from kernelmdp.kernels.polynomial import Constant, Linear, Polynomial, Quadratic
+from kernelmdp.kernels.stationary import Matern, Periodic, SquaredExponential
+from kernelmdp.kernels.text import kernel
+
+__all__ = [
+    "Constant",
+    "Coregional",
+    "Coregionalised",
+    "Facts",
+    "Function",
+    "Independent",
+    "Index",
+    "Kernel",
+    "Linear",
+    "Matern",
+    "Normalised",
+    "OneHot",
+    "OutputKernel",
+    "OutputSum",
+    "Periodic",
+    "Polynomial",
+    "Product",
+    "Quadratic",
+    "Restricted",
+    "Scaled",
+    "SquaredExponential",
+    "Sum",
+    "kernel",
+    "normalise",
+]

@@ -1,0 +1,141 @@
+"""Kernels on finite sets, whose points are whole numbers 0, 1, ..., size − 1 in one coordinate."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from kernelmdp.errors import ArgumentError, ShapeError
+from kernelmdp.kernels.base import ATOM, Kernel
+from kernelmdp.kernels.facts import Facts, unknown
+from kernelmdp.numerics.checks import float_array, integer, require_finite
+from kernelmdp.types import Point, Scalar, Vector
+
+
+def _whole(x: Point) -> jax.Array:
+    return jnp.round(x[0]).astype(jnp.int32)
+
+
+def _require_members(points: np.ndarray, size: int, kernel: Kernel) -> None:
+    member = (points == np.round(points)) & (points >= 0) & (points < size)
+    if not member.all():
+        wrong = points[~member.all(axis=1)][0, 0]
+        raise ArgumentError("points", f"whole numbers 0 to {size - 1} for {kernel}", wrong)
+
+
+def _require_one(dimension: int, kernel: Kernel) -> None:
+    if dimension != 1:
+        raise ShapeError("points", f"one coordinate for {kernel} (restrict it with .on)", dimension)
+
+
+class Index(Kernel):
+    """1{i = j} on {0, ..., size − 1}: different points share nothing."""
+
+    size: int = eqx.field(static=True)
+
+    def __init__(self, size: int) -> None:
+        self.size = integer("size", size, least=1)
+
+    @property
+    def matrix(self) -> Array:
+        """The identity, as the covariance between members."""
+        return jnp.eye(self.size)
+
+    def pair(self, x: Point, y: Point) -> Scalar:
+        return (_whole(x) == _whole(y)).astype(x.dtype)
+
+    def feature_count(self, dimension: int) -> float:
+        return self.size
+
+    def features(self, x: Point) -> Vector:
+        return jax.nn.one_hot(_whole(x), self.size, dtype=x.dtype)
+
+    def require_dimension(self, dimension: int) -> None:
+        _require_one(dimension, self)
+
+    def require_points(self, points: np.ndarray) -> None:
+        _require_members(points, self.size, self)
+
+    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+        return unknown(len(low), variance_bound=1.0)
+
+    def _text(self) -> tuple[str, int]:
+        return f"index({self.size})", ATOM
+
+
+class Coregional(Kernel):
+    """B[i, j] on {0, ..., size − 1} for a symmetric positive semi-definite matrix B."""
+
+    matrix: Array
+    root: Array  # B = root rootᵀ, rank columns
+
+    def __init__(self, matrix: Any) -> None:
+        array = float_array(matrix)
+        if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] == 0:
+            raise ShapeError("matrix", "a square matrix", f"shape {tuple(array.shape)}")
+        require_finite("matrix", array)
+        host = np.asarray(array, dtype=float)
+        size = float(np.abs(host).max())
+        if not np.allclose(host, host.T, rtol=0, atol=1e-12 * size):
+            raise ArgumentError("matrix", "a symmetric matrix", host.tolist())
+        values, vectors = np.linalg.eigh(host)
+        if values[0] < -1e-12 * max(size, 1e-300) * len(host) or values[-1] <= 0:
+            raise ArgumentError(
+                "matrix",
+                "positive semi-definite and not zero",
+                f"smallest eigenvalue {values[0]:g}",
+            )
+        kept = values > 1e-14 * values[-1] * len(host)
+        self.matrix = array
+        self.root = jnp.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+    @property
+    def size(self) -> int:
+        """Number of members."""
+        return self.matrix.shape[0]
+
+    def pair(self, x: Point, y: Point) -> Scalar:
+        return self.matrix[_whole(x), _whole(y)]
+
+    def feature_count(self, dimension: int) -> float:
+        return self.root.shape[1]
+
+    def features(self, x: Point) -> Vector:
+        return self.root[_whole(x)]
+
+    def require_dimension(self, dimension: int) -> None:
+        _require_one(dimension, self)
+
+    def require_points(self, points: np.ndarray) -> None:
+        _require_members(points, self.size, self)
+
+    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+        largest = float(np.max(np.diag(np.asarray(self.matrix, dtype=float))))
+        return unknown(len(low), variance_bound=largest)
+
+    def _text(self) -> tuple[str, int]:
+        rows = np.asarray(self.matrix, dtype=float).tolist()
+        return f"coregional({rows!r})", ATOM
+
+
+def OneHot(*sizes: int) -> Kernel:  # noqa: N802  (reads like the other kernels)
+    """1{x = y} on tuples of whole numbers below ``sizes``, one coordinate each.
+
+    >>> OneHot(6, 2)
+    index(6)[0] * index(2)[1]
+    """
+    if not sizes:
+        raise ArgumentError("sizes", "at least one size", "none")
+    return product([Index(size).on(axis) for axis, size in enumerate(sizes)])
+
+
+def product(kernels: Sequence[Kernel]) -> Kernel:
+    """The product of a list of kernels, from the left."""
+    total = kernels[0]
+    for kernel in kernels[1:]:
+        total = total * kernel
+    return total

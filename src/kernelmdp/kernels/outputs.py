@@ -1,0 +1,179 @@
+"""Transition kernels: kernels on Z × {0, ..., m−1}, a point and the number of an output.
+
+Three forms have fast posteriors: k ⊗ identity (``k @ Index(m)``), k ⊗ B (``k @ Coregional(B)``)
+and m different kernels (``Independent([...])``). Sums of these are allowed and use the dense form.
+"""
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import Domain
+from kernelmdp.errors import ArgumentError
+from kernelmdp.kernels.base import ATOM, PRODUCT, SUM, Kernel, embrace
+from kernelmdp.kernels.discrete import Coregional, Index
+from kernelmdp.numerics.checks import as_points
+
+
+class OutputKernel(eqx.Module):
+    """k((x, i), (y, j)) for points x, y and outputs i, j."""
+
+    @property
+    @abc.abstractmethod
+    def outputs(self) -> int:
+        """Number of outputs m."""
+
+    @abc.abstractmethod
+    def as_scalar(self, dimension: int) -> Kernel:
+        """The same kernel on points (x, i), whose last coordinate is the output."""
+
+    @abc.abstractmethod
+    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> "OutputKernel":
+        """The kernel with coordinate names replaced by positions."""
+
+    @abc.abstractmethod
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels on points that it is made of."""
+
+    @abc.abstractmethod
+    def _text(self) -> tuple[str, int]:
+        """The text form and how tightly it binds."""
+
+    def __call__(self, first: Any, second: Any = None) -> Float[Array, "nm km"]:
+        """Matrix between rows (t, i), ordered by point and then by output."""
+        x = as_points("first", first)
+        y = x if second is None else as_points("second", second, dimension=x.shape[1])
+        scalar = self.as_scalar(x.shape[1])
+        return scalar(with_outputs(x, self.outputs), with_outputs(y, self.outputs))
+
+    def variance_bound(self, domain: Domain) -> float:
+        """κ: an upper bound of k((x, i), (x, i)) on the domain."""
+        _, last = domain.bounds
+        scalar = self.bind(domain.names).as_scalar(len(last))
+        low, high = domain.bounds
+        return scalar._facts(
+            np.append(low, 0.0), np.append(high, self.outputs - 1.0)
+        ).variance_bound
+
+    def astype(self, dtype: Any) -> "OutputKernel":
+        """The kernel with its parameters in another precision."""
+        cast = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
+        return jax.tree.map(cast, self)
+
+    def text(self) -> str:
+        """The form that ``kernelmdp.kernel`` parses."""
+        return self._text()[0]
+
+    def __add__(self, other: Any) -> "OutputSum":
+        return OutputSum(self, other) if isinstance(other, OutputKernel) else NotImplemented
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+def with_outputs(points: Float[Array, "n d"], outputs: int) -> Float[Array, "nm d1"]:
+    """Rows (x, i) for every point and output: row t·m + i is (x_t, i)."""
+    count = points.shape[0]
+    numbers = jnp.tile(jnp.arange(outputs, dtype=points.dtype), count)
+    return jnp.concatenate([jnp.repeat(points, outputs, axis=0), numbers[:, None]], axis=1)
+
+
+class Coregionalised(OutputKernel):
+    """k(x, y) B[i, j], B the identity (Index) or any positive semi-definite matrix (Coregional)."""
+
+    kernel: Kernel
+    index: Index | Coregional
+
+    def __init__(self, kernel: Kernel, index: Index | Coregional) -> None:
+        if not isinstance(index, Index | Coregional):
+            raise ArgumentError("index", "Index(m) or Coregional(B) to the right of @", repr(index))
+        self.kernel = kernel
+        self.index = index
+
+    @property
+    def outputs(self) -> int:
+        return self.index.size
+
+    def as_scalar(self, dimension: int) -> Kernel:
+        return self.kernel.on(range(dimension)) * self.index.on(dimension)
+
+    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> "Coregionalised":
+        return Coregionalised(self.kernel.bind(coordinates), self.index)
+
+    def parts(self) -> tuple[Kernel, ...]:
+        return (self.kernel,)
+
+    def _text(self) -> tuple[str, int]:
+        return f"{embrace(self.kernel, ATOM)} @ {self.index}", PRODUCT
+
+
+class Independent(OutputKernel):
+    """1{i = j} k_i(x, y): a kernel of its own for every output."""
+
+    kernels: tuple[Kernel, ...]
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.kernels = tuple(kernels)
+        if not self.kernels or not all(isinstance(k, Kernel) for k in self.kernels):
+            raise ArgumentError("kernels", "a list of kernels, one per output", repr(kernels))
+
+    @property
+    def outputs(self) -> int:
+        return len(self.kernels)
+
+    def as_scalar(self, dimension: int) -> Kernel:
+        m = self.outputs
+        own = [Coregional(np.diag(np.eye(m)[i])) for i in range(m)]
+        terms = [k.on(range(dimension)) * own[i].on(dimension) for i, k in enumerate(self.kernels)]
+        total: Kernel = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return total
+
+    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> "Independent":
+        return Independent([kernel.bind(coordinates) for kernel in self.kernels])
+
+    def parts(self) -> tuple[Kernel, ...]:
+        return self.kernels
+
+    def variance_bound(self, domain: Domain) -> float:
+        return max(kernel.variance_bound(domain) for kernel in self.kernels)
+
+    def _text(self) -> tuple[str, int]:
+        return f"independent({', '.join(k.text() for k in self.kernels)})", ATOM
+
+
+class OutputSum(OutputKernel):
+    """The sum of two transition kernels, such as k₁ ⊗ B₁ + k₂ ⊗ B₂."""
+
+    left: OutputKernel
+    right: OutputKernel
+
+    def __check_init__(self) -> None:
+        if self.left.outputs != self.right.outputs:
+            raise ArgumentError(
+                "right", f"a kernel with {self.left.outputs} outputs", self.right.outputs
+            )
+
+    @property
+    def outputs(self) -> int:
+        return self.left.outputs
+
+    def as_scalar(self, dimension: int) -> Kernel:
+        return self.left.as_scalar(dimension) + self.right.as_scalar(dimension)
+
+    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> "OutputSum":
+        return OutputSum(self.left.bind(coordinates), self.right.bind(coordinates))
+
+    def parts(self) -> tuple[Kernel, ...]:
+        return self.left.parts() + self.right.parts()
+
+    def _text(self) -> tuple[str, int]:
+        right, binds = self.right._text()
+        return f"{self.left} + {right if binds >= PRODUCT else f'({right})'}", SUM

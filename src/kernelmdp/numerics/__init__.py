@@ -1,0 +1,1 @@
+"""Linear algebra and checks that every layer shares."""

@@ -1,0 +1,21 @@
+"""Names of array shapes used in signatures, checked by the tests.
+
+n, k: numbers of points; d: coordinates of a point; r: rank; m: outputs of a transition.
+"""
+
+from typing import TypeAlias
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+Scalar: TypeAlias = Float[Array, ""]
+Point: TypeAlias = Float[Array, " d"]
+Points: TypeAlias = Float[Array, "n d"]
+Vector: TypeAlias = Float[Array, " n"]
+Matrix: TypeAlias = Float[Array, "n k"]
+Square: TypeAlias = Float[Array, "n n"]
+Key: TypeAlias = jax.Array
+
+#: What users may pass where an array is needed.
+ArrayLike: TypeAlias = jax.Array | np.ndarray | list | tuple | float | int
