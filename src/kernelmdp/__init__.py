@@ -9,9 +9,9 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from kernelmdp import gp, information, kernels  # noqa: E402  (64 bits first)
+from kernelmdp import errors, gp, information, kernels  # noqa: E402  (64 bits first)
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["Box", "Domain", "FiniteSet", "gp", "information", "join", "kernel", "kernels"]
+__all__ = ["Box", "Domain", "FiniteSet", "errors", "gp", "information", "join", "kernel", "kernels"]

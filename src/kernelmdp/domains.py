@@ -69,7 +69,8 @@ class Domain(abc.ABC):
         host = np.asarray(points)
         outside = self.distance_outside(host)
         low, high = self.bounds
-        if (outside > SLACK * np.maximum(high - low, 1.0)).any():
+        # Written so that NaN, of which no comparison is true, counts as outside.
+        if not (outside <= SLACK * np.maximum(high - low, 1.0)).all():
             row, axis = np.unravel_index(np.argmax(outside), outside.shape)
             raise DomainError(
                 argument,
@@ -80,10 +81,17 @@ class Domain(abc.ABC):
 
 
 def _numbers(argument: str, value: Any) -> tuple[float, ...]:
-    array = np.atleast_1d(np.asarray(value, dtype=float))
-    if array.ndim != 1 or not np.isfinite(array).all():
+    array = np.atleast_1d(_floats(argument, value))
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise ArgumentError(argument, "a vector of finite numbers", repr(value))
     return tuple(float(x) for x in array)
+
+
+def _floats(argument: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(argument, "numbers", f"{value!r} ({error})") from None
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -150,9 +158,11 @@ class FiniteSet(Domain):
     points: tuple[tuple[float, ...], ...]
 
     def __init__(self, points: Any) -> None:
-        array = np.asarray(points, dtype=float)
-        if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
-            raise ShapeError("points", "finite numbers of shape (n, d)", f"shape {array.shape}")
+        array = _floats("points", points)
+        if array.ndim != 2 or array.size == 0:
+            raise ShapeError("points", "an array of shape (n, d)", f"shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise ArgumentError("points", "finite numbers", array[~np.isfinite(array)][0])
         object.__setattr__(self, "points", tuple(tuple(map(float, row)) for row in array))
 
     @staticmethod
@@ -282,6 +292,11 @@ class Product(Domain):
 
 def join(**factors: Domain) -> Product:
     """The product of named domains, such as ``join(state=Box(...), action=Box(...))``."""
+    if not factors:
+        raise ArgumentError("factors", "at least one named domain", "none")
+    for name, domain in factors.items():
+        if not isinstance(domain, Domain):
+            raise ArgumentError(name, "a domain such as Box(low, high)", repr(domain))
     return Product(tuple(factors.items()))
 
 

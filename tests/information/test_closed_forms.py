@@ -281,7 +281,9 @@ def test_nested_thins_long_sequences():
     assert value <= two_blocks
 
 
-@pytest.mark.parametrize(("lengthscale", "dimension", "n"), [(0.2, 1, 1000), (0.5, 3, 1000), (1, 4, 100)])
+@pytest.mark.parametrize(
+    ("lengthscale", "dimension", "n"), [(0.2, 1, 1000), (0.5, 3, 1000), (1, 4, 100)]
+)
 def test_taylor_is_no_worse_than_one_block_per_degree(lengthscale, dimension, n):
     square = dimension / (4.0 * lengthscale**2)
     one_block_per_degree = min(

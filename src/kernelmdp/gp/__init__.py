@@ -1,7 +1,8 @@
 """Gaussian-process posteriors: exact, finite rank and compiled."""
 
 from kernelmdp.gp.compilation import Compilation, compile_kernel
-from kernelmdp.gp.posterior import Posterior, posterior
+from kernelmdp.gp.construction import posterior
+from kernelmdp.gp.posterior import Posterior
 from kernelmdp.gp.samples import FunctionSample, LazySample
 
 __all__ = [

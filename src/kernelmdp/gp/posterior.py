@@ -1,7 +1,5 @@
 """Posteriors: one contract, three engines (exact, finite rank, compiled)."""
 
-import math
-import warnings
 from typing import Any
 
 import equinox as eqx
@@ -10,41 +8,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Domain, FiniteSet, join
+from kernelmdp.domains import Domain
 from kernelmdp.errors import (
-    ApproximationWarning,
     ArgumentError,
-    CompilationError,
     PositiveDefiniteError,
     ShapeError,
     UnknownPropertyError,
 )
-from kernelmdp.gp.basis import FeatureBasis, NystromBasis
-from kernelmdp.gp.compilation import compile_kernel
 from kernelmdp.gp.engines import Engine
 from kernelmdp.gp.exact import ExactEngine
-from kernelmdp.gp.layouts import Dense, Layout, Rotated, Shared
-from kernelmdp.gp.means import Mean, as_mean
+from kernelmdp.gp.layouts import Dense, Layout, Rotated
+from kernelmdp.gp.means import Mean
 from kernelmdp.gp.samples import FunctionSample, LazySample
-from kernelmdp.gp.weights import WeightEngine
-from kernelmdp.kernels import Coregionalised, Independent, Index, Kernel, OutputKernel
+from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.numerics.checks import (
-    as_dtype,
     as_points,
     choice,
     float_array,
     integer,
-    positive,
-    positive_number,
     require_finite,
 )
 from kernelmdp.numerics.factor import is_traced, require_positive_definite
 from kernelmdp.types import Key
-
-ENGINES = ("auto", "exact", "finite rank", "compiled")
-RANK_LIMIT = 1000
-# Below LITTLE·κ the noise no longer keeps a 64-bit factor positive definite by itself.
-LITTLE, JITTER = 1e-8, 1e-10
 
 
 class Posterior(eqx.Module):
@@ -262,196 +247,3 @@ def _output_covariance(posterior: Posterior, z: Array) -> Array:
 @eqx.filter_jit
 def _draw(engines: tuple[Engine, ...], frequencies: int, keys: Key) -> tuple[Any, ...]:
     return tuple(e.draw(frequencies, key=keys[i]) for i, e in enumerate(engines))
-
-
-def posterior(
-    kernel: Kernel | OutputKernel,
-    *,
-    noise_variance: Any,
-    domain: Domain | None = None,
-    dimension: int | None = None,
-    mean: Any = None,
-    engine: str = "auto",
-    tolerance: float | None = None,
-    rank_limit: int = RANK_LIMIT,
-    dtype: Any = "float64",
-) -> Posterior:
-    """The prior GP(mean, kernel), ready to be conditioned.
-
-    A kernel of finite rank uses its features. Any other is compiled on ``domain`` to finite rank,
-    to ``tolerance`` (a thousandth of the noise variance unless given), when that takes at most
-    ``rank_limit`` centres; else the exact engine is used. ``posterior.engine`` says which one.
-    Without a domain give ``dimension``, the number of coordinates.
-    ``noise_variance`` is one number, or one for each output.
-
-    >>> import kernelmdp as km
-    >>> prior = km.gp.posterior(
-    ...     km.kernel("se(0.5)"), noise_variance=0.01, domain=km.Box([0.0], [1.0]))
-    >>> after = prior.condition([[0.2], [0.8]], [1.0, -1.0])
-    >>> mean, std = after.predict([[0.2]])
-    >>> print(f"{mean[0]:.2f} {std[0]:.2f} {after.engine} {after.count}")
-    0.98 0.10 compiled 2
-    """
-    engine = choice("engine", engine, ENGINES)
-    number = as_dtype(dtype)
-    if not isinstance(kernel, Kernel | OutputKernel):
-        raise ArgumentError(
-            "kernel", "a kernel (kernelmdp.kernel makes one from text)", repr(kernel)
-        )
-    if domain is not None:
-        if dimension is not None and dimension != domain.dimension:
-            raise ArgumentError("dimension", f"{domain.dimension}, as domain has", dimension)
-        dimension = domain.dimension
-        kernel = kernel.bind(domain.names)
-    if dimension is None:
-        raise ArgumentError("dimension", "the number of coordinates, or a domain", None)
-    dimension = integer("dimension", dimension, least=1)
-    parts = kernel.parts() if isinstance(kernel, OutputKernel) else (kernel,)
-    for part in parts:
-        part.require_dimension(dimension)
-    outputs = kernel.outputs if isinstance(kernel, OutputKernel) else 1
-    noise = positive("noise_variance", noise_variance).astype(number)
-    if noise.shape not in ((), (1,), (outputs,)):
-        raise ShapeError("noise_variance", f"one number or {outputs}", f"{noise.shape[0]} numbers")
-    noise = jnp.broadcast_to(noise, (outputs,))
-    layout, scalars = _arrange(kernel, noise, dimension)
-    over = _rows_domain(layout, domain)
-    if tolerance is None:
-        largest = kernel.variance_bound(domain) if domain is not None else 1.0
-        top = largest if math.isfinite(largest) else 1.0
-        tolerance = min(max(1e-3 * float(jnp.min(noise)), 1e-10 * top), 1e-4 * top)
-    tolerance = positive_number("tolerance", tolerance)
-    made = [
-        _make(
-            k,
-            columns,
-            over,
-            _row_dimension(layout, dimension),
-            engine,
-            tolerance,
-            rank_limit,
-            number,
-        )
-        for k, columns in scalars
-    ]
-    kinds = {kind for _, kind, _, _, _ in made}
-    if len(kinds) > 1 and "exact" in kinds:  # one contract: all outputs with one engine
-        made = [
-            _make(
-                k,
-                c,
-                over,
-                _row_dimension(layout, dimension),
-                "exact",
-                tolerance,
-                rank_limit,
-                number,
-            )
-            for k, c in scalars
-        ]
-        kinds = {"exact"}
-    kind = "compiled" if "compiled" in kinds else kinds.pop()
-    engines = tuple(e for e, *_ in made)
-    return Posterior(
-        kernel=kernel,
-        layout=_cast(layout, number),
-        engines=engines,
-        mean=as_mean(mean, outputs, dimension),
-        noise_variance=noise,
-        jitter=_jitter(kernel, domain, noise, kind),
-        scalar=not isinstance(kernel, OutputKernel),
-        domain=domain,
-        dimension=dimension,
-        engine=kind,
-        rank=max(rank for *_, rank, _, _ in made),
-        error=max(error for *_, error, _ in made),
-        error_kind=max(
-            (label for *_, label in made), key=["exact", "certified", "empirical"].index
-        ),
-    )
-
-
-def _cast(tree: Any, dtype: Any) -> Any:
-    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tree)
-
-
-def _row_dimension(layout: Layout, dimension: int) -> int:
-    return dimension + 1 if isinstance(layout, Dense) else dimension
-
-
-def _rows_domain(layout: Layout, domain: Domain | None) -> Domain | None:
-    if domain is None or not isinstance(layout, Dense):
-        return domain
-    return join(points=domain, output=FiniteSet.range(layout.outputs))
-
-
-def _arrange(
-    kernel: Kernel | OutputKernel, noise: Array, dimension: int
-) -> tuple[Layout, list[tuple[Kernel, int]]]:
-    """The cheapest layout that is exact, and for each of its engines a kernel and its columns."""
-    if isinstance(kernel, Kernel):
-        return Shared(1), [(kernel, 1)]
-    m = kernel.outputs
-    same_noise = bool(jnp.all(noise == noise[0]))
-    if isinstance(kernel, Independent):
-        return Rotated(m, jnp.eye(m)), [(k, 1) for k in kernel.kernels]
-    if isinstance(kernel, Coregionalised):
-        if isinstance(kernel.index, Index):
-            if same_noise:
-                return Shared(m), [(kernel.kernel, m)]
-            return Rotated(m, jnp.eye(m)), [(kernel.kernel, 1)] * m
-        if same_noise:
-            lengths = jnp.linalg.norm(kernel.index.root, axis=0)
-            scaled = [(kernel.kernel * float(b) ** 2, 1) for b in lengths]
-            return Rotated(m, kernel.index.root / lengths[None, :]), scaled
-    return Dense(m), [(kernel.as_scalar(dimension), 1)]
-
-
-def _make(
-    kernel: Kernel,
-    columns: int,
-    domain: Domain | None,
-    dimension: int,
-    engine: str,
-    tolerance: float,
-    rank_limit: int,
-    dtype: Any,
-) -> tuple[Engine, str, float, float, str]:
-    """An engine, its name, rank, error and the kind of error."""
-    rank = kernel.feature_count(dimension)
-    if engine == "finite rank" and rank == math.inf:
-        raise ArgumentError("engine", "'compiled' or 'exact' for a kernel of infinite rank", engine)
-    if rank <= rank_limit and engine in ("auto", "finite rank"):
-        root = jnp.eye(int(rank), dtype=dtype)
-        weights = WeightEngine.prior(FeatureBasis(_cast(kernel, dtype)), root, columns)
-        return weights, "finite rank", rank, 0.0, "exact"
-    if engine == "compiled" and domain is None:
-        raise ArgumentError("domain", "a domain to compile the kernel on", None)
-    if engine in ("auto", "compiled") and domain is not None:
-        try:
-            made = compile_kernel(kernel, domain, tolerance=tolerance, rank_limit=rank_limit)
-        except CompilationError:
-            if engine == "compiled":
-                raise
-        else:
-            basis = NystromBasis(_cast(kernel, dtype), jnp.asarray(made.centres, dtype))
-            weights = WeightEngine.prior(basis, jnp.asarray(made.root, dtype), columns)
-            return weights, "compiled", made.rank, made.error, made.kind
-    exact = ExactEngine.prior(_cast(kernel, dtype), dimension, columns, dtype)
-    return exact, "exact", rank, 0.0, "exact"
-
-
-def _jitter(kernel: Any, domain: Domain | None, noise: Array, kind: str) -> float:
-    if kind != "exact" or noise.dtype != jnp.float64:
-        return 0.0
-    largest = kernel.variance_bound(domain) if domain is not None else 1.0
-    smallest = float(jnp.min(noise))
-    if smallest >= LITTLE * largest or not math.isfinite(largest):
-        return 0.0
-    warnings.warn(
-        f"noise_variance {smallest:g} is below {LITTLE:g} of the kernel's variance; a jitter of "
-        f"{JITTER * largest:g} is added to it in the exact engine",
-        ApproximationWarning,
-        stacklevel=3,
-    )
-    return JITTER * largest

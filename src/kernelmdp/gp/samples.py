@@ -31,6 +31,13 @@ class FunctionSample(eqx.Module):
     dtype: Any = eqx.field(static=True)
     exact: bool = eqx.field(static=True)
 
+    # A function is itself and no other: so ``jax.jit(sample)`` works as for any function.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __call__(self, points: Any) -> Array:
         z = jnp.asarray(points, self.dtype)
         if z.ndim == 1:

@@ -36,9 +36,9 @@ NETS = {1: 40_001, 2: 90_000, 3: 200_000, 4: 200_000}  # points on which the sup
 CANDIDATES = {1: 257, 2: 1_681, 3: 3_375, 4: 4_096}  # points a design chooses among
 RANK = 400  # features a design works with
 CHUNK = 512  # points of the net looked at together
-STEP = 64  # supports are padded to multiples of this, so that programs are compiled rarely
-ROUGH, FINE, SWEEPS = 40, 120, 6  # rounds of improvement: on all candidates, then on a support
-GAP = 2e-3  # a design is good when no point's variance exceeds the typical one by more
+STEP = 128  # supports are padded to multiples of this, so that programs are compiled rarely
+ROUGH, FINE, SWEEPS = 40, 150, 8  # rounds of improvement: on all candidates, then on a support
+GAP = 1e-3  # nats (times ln ratio): a design whose certificate is that close to its gain is good enough
 GREEDY = 512  # up to so many points the greedy design is tried for the lower bound
 RUNG = 1.5  # ratio of a ladder
 
@@ -114,9 +114,10 @@ class Ladder:
                 variance = _variance(jnp.asarray(features), jnp.asarray(weights), self.scales)
                 variance = np.asarray(variance)
                 typical = weights @ variance / ratio
-                if variance.max() <= (1 + GAP) * typical:
+                # On the candidates the certificate exceeds the gain by ½·ratio·(max − typical).
+                if 0.5 * ratio * (variance.max() - typical) <= GAP * max(1.0, math.log(ratio)):
                     break
-                missing = (variance > (1 + GAP) * typical) & (weights < 1e-3 * weights.max())
+                missing = (variance > typical) & (weights < 1e-3 * weights.max())
                 weights = np.where(missing, 1e-3 * weights.max(), weights)
                 support = np.flatnonzero(weights > 1e-4 * weights.max())
                 fine = weights[support] * (ratio / weights[support].sum())
@@ -207,7 +208,7 @@ def _improved(
     return np.asarray(after)[: len(weights)]
 
 
-@functools.partial(jax.jit, static_argnames=("scales", "rounds"))
+@functools.partial(jax.jit, static_argnames="scales")
 def _multiplicative(
     features: jax.Array, weights: jax.Array, scales: tuple[float, ...], rounds: int
 ) -> jax.Array:

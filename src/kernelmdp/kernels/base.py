@@ -7,8 +7,9 @@ array leaves of a pytree, so kernels pass through ``jit``, ``vmap`` and ``grad``
 
 import abc
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -117,7 +118,7 @@ class Kernel(eqx.Module):
         """The kernel applied to some coordinates only, by position or by name."""
         return Restricted(self, coordinates)
 
-    def astype(self, dtype: Any) -> Self:
+    def astype(self, dtype: Any) -> "Kernel":
         """The kernel with its parameters in another precision."""
         cast = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
         return jax.tree.map(cast, self)
@@ -198,13 +199,11 @@ class Sum(Kernel):
 
     def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
         which, left, right = jax.random.split(key, 3)
-        origin = jnp.zeros(dimension)
+        first = self.left.frequencies(count, dimension, key=left)
+        second = self.right.frequencies(count, dimension, key=right)
+        origin = jnp.zeros(dimension, first.dtype)
         weight = self.left.variance(origin) / self.variance(origin)
-        return jnp.where(
-            jax.random.uniform(which, (count, 1)) < weight,
-            self.left.frequencies(count, dimension, key=left),
-            self.right.frequencies(count, dimension, key=right),
-        )
+        return jnp.where(jax.random.uniform(which, (count, 1), first.dtype) < weight, first, second)
 
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
         return self.left.spectral_density(frequency) + self.right.spectral_density(frequency)
@@ -283,6 +282,8 @@ class Scaled(Kernel):
     def __init__(self, kernel: Kernel, factor: Any) -> None:
         self.kernel = kernel
         self.factor = positive("factor", factor)
+        if self.factor.ndim:
+            raise ShapeError("factor", "one number", f"shape {self.factor.shape}")
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return self.factor * self.kernel.pair(x, y)
@@ -335,11 +336,14 @@ class Restricted(Kernel):
                 raise ArgumentError("coordinates", "a name such as state", repr(coordinates))
             self.coordinates = coordinates
             return
-        positions = [coordinates] if isinstance(coordinates, int) else list(coordinates)
-        self.coordinates = tuple(int(position) for position in positions)
+        try:
+            several = coordinates if isinstance(coordinates, Iterable) else [coordinates]
+            self.coordinates = tuple(operator.index(position) for position in several)
+        except TypeError:
+            raise ArgumentError("coordinates", "a name or whole numbers", coordinates) from None
         distinct = len(set(self.coordinates)) == len(self.coordinates)
         if not self.coordinates or min(self.coordinates) < 0 or not distinct:
-            raise ArgumentError("coordinates", "distinct positions counted from 0", positions)
+            raise ArgumentError("coordinates", "distinct positions counted from 0", coordinates)
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -353,7 +357,7 @@ class Restricted(Kernel):
             )
         return self.coordinates
 
-    def _at(self, x: Point) -> Point:
+    def _at(self, x: Point) -> Float[Array, " chosen"]:
         # Static indices, so that the gather of a few coordinates compiles to slices.
         return jnp.stack([x[position] for position in self.positions])
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from kernelmdp.errors import ArgumentError
+from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels.base import ATOM, Kernel
 from kernelmdp.kernels.facts import Facts, linear_modulus
 from kernelmdp.numerics.checks import integer, positive
@@ -28,6 +28,8 @@ class Constant(Kernel):
 
     def __init__(self, value: Any = 1.0) -> None:
         self.value = positive("value", value)
+        if self.value.ndim:
+            raise ShapeError("value", "one number", f"shape {self.value.shape}")
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return self.value

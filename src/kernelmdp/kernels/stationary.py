@@ -85,13 +85,14 @@ class SquaredExponential(Kernel):
         return True
 
     def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
-        dtype = self.lengthscale.dtype
-        return jax.random.normal(key, (count, dimension), dtype) / self.lengthscale
+        scales = jnp.broadcast_to(self.lengthscale, (count, dimension))
+        return jax.random.normal(key, scales.shape, scales.dtype) / scales
 
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
-        scales = jnp.broadcast_to(self.lengthscale, frequency.shape[-1:])
+        scales = jnp.broadcast_to(self.lengthscale, frequency.shape)
         root = math.sqrt(2 * math.pi)
-        return jnp.prod(root * scales) * jnp.exp(-0.5 * jnp.sum((scales * frequency) ** 2, axis=-1))
+        decay = jnp.exp(-0.5 * jnp.sum((scales * frequency) ** 2, axis=-1))
+        return jnp.prod(root * scales, axis=-1) * decay
 
     def require_dimension(self, dimension: int) -> None:
         _require_vector("lengthscale", self.lengthscale, dimension)
@@ -137,14 +138,15 @@ class Matern(Kernel):
     def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
         # A multivariate Student law: all coordinates of one frequency share the mixing variable.
         normal, mixing = jax.random.split(key)
-        dtype = self.lengthscale.dtype
-        direction = jax.random.normal(normal, (count, dimension), dtype) / self.lengthscale
+        scales = jnp.broadcast_to(self.lengthscale, (count, dimension))
+        dtype = scales.dtype
+        direction = jax.random.normal(normal, scales.shape, dtype) / scales
         spread = jax.random.gamma(mixing, jnp.asarray(self.nu, dtype), (count, 1), dtype)
         return direction * jnp.sqrt(self.nu / spread)
 
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
         d, nu = frequency.shape[-1], self.nu
-        scales = jnp.broadcast_to(self.lengthscale, (d,))
+        scales = jnp.broadcast_to(self.lengthscale, frequency.shape)
         constant = (
             d * math.log(2)
             + 0.5 * d * math.log(math.pi)
@@ -152,7 +154,7 @@ class Matern(Kernel):
             + nu * math.log(2 * nu)
         )
         radius = 2 * nu + jnp.sum((scales * frequency) ** 2, axis=-1)
-        return jnp.prod(scales) * jnp.exp(constant - (nu + d / 2) * jnp.log(radius))
+        return jnp.prod(scales, axis=-1) * jnp.exp(constant - (nu + d / 2) * jnp.log(radius))
 
     def require_dimension(self, dimension: int) -> None:
         _require_vector("lengthscale", self.lengthscale, dimension)
@@ -181,9 +183,11 @@ class Matern(Kernel):
 
 
 def matern_profile(nu: float, squared: Scalar) -> Scalar:
-    """The Matern function of t² = 2ν r²; gradients are finite at t = 0 where they exist."""
+    """The Matern function of t² = 2ν r²; derivatives are right at t = 0 where they exist."""
     apart = squared > 0
     t = jnp.sqrt(jnp.where(apart, squared, 1.0))
+    if nu in (0.5, 1.5, 2.5):
+        t = jnp.minimum(t, 1000.0)  # exp(−t) is 0 long before; t² must not overflow to ∞·0
     if nu == 0.5:
         value = jnp.exp(-t)
     elif nu == 1.5:
@@ -192,10 +196,16 @@ def matern_profile(nu: float, squared: Scalar) -> Scalar:
         value = (1 + t + t**2 / 3) * jnp.exp(-t)
     else:
         value = _tabulated(nu, t)
-    return jnp.where(apart, value, 1.0)
+    # The Taylor polynomial stands in at t = 0: a constant there would make all derivatives 0.
+    together = jnp.ones_like(squared)
+    if nu > 1:
+        together = together - squared / (4 * (nu - 1))
+    if nu > 2:
+        together = together + squared**2 / (32 * (nu - 1) * (nu - 2))
+    return jnp.where(apart, value, together)
 
 
-SEGMENT, DEGREE, LARGEST = 0.5, 12, math.log(800.0)
+SEGMENT, DEGREE, BESSEL_LIMIT = 0.5, 12, 20.0
 
 
 @functools.lru_cache(maxsize=64)
@@ -205,21 +215,42 @@ def _matern_table(nu: float) -> tuple[float, np.ndarray]:
     As a function of ln t that is analytic in a strip of half-width π/2, so that a polynomial of
     degree 12 on segments of length 1/2 is exact to rounding. Below the start 1 − k < 1e-16.
     """
-    start = -37.0 / (2 * min(nu, 1.0))
-    # Far below, K_ν(t) t^ν overflows nothing in logarithms, but kve does: start no lower than that.
-    start = max(start, -600.0 / max(nu, 1.0))
-    count = math.ceil((LARGEST - start) / SEGMENT)
+    # t² is a float, so that ln t > −373: the table need not reach further down as ν → 0.
+    start = max(-37.0 / (2 * min(nu, 1.0)), -400.0)
+    largest = math.log(max(800.0, 40 * math.sqrt(2 * nu)))  # k < exp(−600) beyond
+    count = math.ceil((largest - start) / SEGMENT)
     centres = start + SEGMENT * (np.arange(count) + 0.5)
     nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     t = np.exp(centres[:, None] + 0.5 * SEGMENT * nodes)
-    log_bessel = np.log(kve(nu, t))  # of e^t K_ν(t)
-    values = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(t) + log_bessel
+    if nu > BESSEL_LIMIT:
+        values = _log_matern_smooth(nu, t) + t
+    else:
+        log_bessel = np.log(kve(nu, t))  # of e^t K_ν(t)
+        values = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(t) + log_bessel
     # kve loses its last digits as t → 0 for large ν; there ln k = −ν t²/(2 (ν−1) 2ν) to rounding.
     if nu > 2:
         tiny = t < 1e-4
         values = np.where(tiny, -(t**2) / (4 * (nu - 1)) + t, values)
     vandermonde = np.vander(nodes, DEGREE + 1, increasing=True)
     return start, np.linalg.solve(vandermonde, values.T).T
+
+
+def _log_matern_smooth(nu: float, t: np.ndarray) -> np.ndarray:
+    """ln k(t) for ν above 20, where the Bessel function overflows.
+
+    k(t) = Γ(ν)⁻¹ ∫ s^{ν−1} exp(−s − t²/(4s)) ds by the trapezoidal rule in ln s, which is exact to
+    rounding for such a bell; relative to its peak s = (ν + w)/2, w² = ν² + t², width w^{−1/2}.
+    """
+
+    def log_bell(t: np.ndarray) -> np.ndarray:
+        w = np.hypot(nu, t)[..., None]
+        excess = t[..., None] ** 2 / (w + nu)  # w − ν
+        v = np.arange(-16.0, 12.0, 0.25) / np.sqrt(w)
+        exponent = nu * v - (nu + excess / 2) * np.expm1(v) - excess / 2 * np.expm1(-v)
+        peak = nu * np.log1p(excess / (2 * nu)) - excess - 0.5 * np.log(w)
+        return peak[..., 0] + np.log(np.sum(np.exp(exponent), axis=-1))
+
+    return log_bell(t) - log_bell(np.zeros(1))[0]
 
 
 def _tabulated(nu: float, t: Scalar) -> Scalar:
@@ -265,7 +296,8 @@ class Periodic(Kernel):
         first, second = jax.random.split(key)
         rate = jnp.broadcast_to(0.5 / self.lengthscale**2, (count, dimension))
         jumps = jax.random.poisson(first, rate) - jax.random.poisson(second, rate)
-        return 2 * math.pi / self.period * jumps.astype(self.period.dtype)
+        turn = jnp.broadcast_to(2 * math.pi / self.period, (count, dimension))
+        return turn * jumps.astype(turn.dtype)
 
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
         raise UnknownPropertyError(f"{self} has a discrete spectral law and so no density")

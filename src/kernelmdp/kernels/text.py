@@ -89,7 +89,10 @@ class _Parser:
         return token
 
     def whole(self) -> Any:
-        kernel = self.sum()
+        try:
+            kernel = self.sum()
+        except RecursionError:
+            self.fail("fewer nested brackets")
         if self.token.kind != "end":
             self.fail("'+', '*', '@' or the end")
         return kernel
@@ -156,9 +159,11 @@ class _Parser:
             self.take("(")
             while self.token.kind != ")":
                 if self.token.kind == "name" and self.tokens[self.at + 1].kind == "=":
-                    name = self.take("name").text
+                    name = self.take("name")
+                    if name.text in named:
+                        self.fail("each argument once", name)
                     self.take("=")
-                    named[name] = self.argument()
+                    named[name.text] = self.argument()
                 else:
                     positional.append(self.argument())
                 if self.token.kind != ")":
@@ -171,7 +176,7 @@ class _Parser:
     ) -> Any:
         try:
             return make(*positional, **named)
-        except (ArgumentError, TypeError) as error:
+        except (TypeError, ValueError, OverflowError) as error:  # ArgumentError among them
             self.fail(f"valid arguments ({error})", token)
 
     def argument(self) -> Any:

@@ -1,0 +1,216 @@
+"""Making a posterior: which engine, laid out how, compiled to what."""
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from kernelmdp.domains import Box, Domain, FiniteSet, join
+from kernelmdp.errors import ApproximationWarning, ArgumentError, CompilationError, ShapeError
+from kernelmdp.gp.basis import FeatureBasis, NystromBasis
+from kernelmdp.gp.compilation import compile_kernel
+from kernelmdp.gp.engines import Engine
+from kernelmdp.gp.exact import ExactEngine
+from kernelmdp.gp.layouts import Dense, Layout, Rotated, Shared
+from kernelmdp.gp.means import as_mean
+from kernelmdp.gp.posterior import Posterior
+from kernelmdp.gp.weights import WeightEngine
+from kernelmdp.kernels import Coregionalised, Independent, Index, Kernel, OutputKernel
+from kernelmdp.numerics.checks import as_dtype, choice, integer, positive, positive_number
+
+ENGINES = ("auto", "exact", "finite rank", "compiled")
+RANK_LIMIT = 1000
+# Below LITTLE·κ the noise no longer keeps a 64-bit factor positive definite by itself.
+LITTLE, JITTER = 1e-8, 1e-10
+
+
+def posterior(
+    kernel: Kernel | OutputKernel,
+    *,
+    noise_variance: Any,
+    domain: Domain | None = None,
+    dimension: int | None = None,
+    mean: Any = None,
+    engine: str = "auto",
+    tolerance: float | None = None,
+    rank_limit: int = RANK_LIMIT,
+    dtype: Any = "float64",
+) -> Posterior:
+    """The prior GP(mean, kernel), ready to be conditioned.
+
+    A kernel of finite rank uses its features. Any other is compiled on ``domain`` to finite rank,
+    to ``tolerance`` (a thousandth of the noise variance unless given), when that takes at most
+    ``rank_limit`` centres; else the exact engine is used. ``posterior.engine`` says which one.
+    Without a domain give ``dimension``, the number of coordinates.
+    ``noise_variance`` is one number, or one for each output.
+
+    >>> import kernelmdp as km
+    >>> prior = km.gp.posterior(
+    ...     km.kernel("se(0.5)"), noise_variance=0.01, domain=km.Box([0.0], [1.0]))
+    >>> after = prior.condition([[0.2], [0.8]], [1.0, -1.0])
+    >>> mean, std = after.predict([[0.2]])
+    >>> print(f"{mean[0]:.2f} {std[0]:.2f} {after.engine} {after.count}")
+    0.98 0.10 compiled 2
+    """
+    engine = choice("engine", engine, ENGINES)
+    number = as_dtype(dtype)
+    if not isinstance(kernel, Kernel | OutputKernel):
+        raise ArgumentError(
+            "kernel", "a kernel (kernelmdp.kernel makes one from text)", repr(kernel)
+        )
+    if domain is not None:
+        if dimension is not None and dimension != domain.dimension:
+            raise ArgumentError("dimension", f"{domain.dimension}, as domain has", dimension)
+        dimension = domain.dimension
+        kernel = kernel.bind(domain.names)
+    if dimension is None:
+        raise ArgumentError("dimension", "the number of coordinates, or a domain", None)
+    dimension = integer("dimension", dimension, least=1)
+    for own in kernel.parts() if isinstance(kernel, OutputKernel) else (kernel,):
+        own.require_dimension(dimension)
+    outputs = kernel.outputs if isinstance(kernel, OutputKernel) else 1
+    noise = positive("noise_variance", noise_variance).astype(number)
+    if noise.shape not in ((), (1,), (outputs,)):
+        raise ShapeError("noise_variance", f"one number or {outputs}", f"{noise.shape[0]} numbers")
+    noise = jnp.broadcast_to(noise, (outputs,))
+    layout, parts = _arrange(kernel, noise, dimension)
+    largest = kernel.variance_bound(domain or Box([-1.0] * dimension, [1.0] * dimension))
+    if tolerance is None:
+        top = largest if math.isfinite(largest) else 1.0
+        tolerance = min(max(1e-3 * float(jnp.min(noise)), 1e-10 * top), 1e-4 * top)
+    settings = _Settings(
+        domain=_rows_domain(layout, domain),
+        dimension=dimension + 1 if isinstance(layout, Dense) else dimension,
+        tolerance=positive_number("tolerance", tolerance),
+        rank_limit=integer("rank_limit", rank_limit, least=1),
+        dtype=number,
+    )
+    made = [_make(part, engine, settings) for part in parts]
+    names = {one.name for one in made}
+    if len(names) > 1 and "exact" in names:  # one contract: all outputs with one engine
+        made = [_make(part, "exact", settings) for part in parts]
+        names = {"exact"}
+    name = "compiled" if "compiled" in names else names.pop()
+    return Posterior(
+        kernel=kernel,
+        layout=_cast(layout, number),
+        engines=tuple(one.engine for one in made),
+        mean=as_mean(mean, outputs, dimension),
+        noise_variance=noise,
+        jitter=_jitter(largest, noise, name),
+        scalar=not isinstance(kernel, OutputKernel),
+        domain=domain,
+        dimension=dimension,
+        engine=name,
+        rank=max(one.rank for one in made),
+        error=max(one.error for one in made),
+        error_kind=max((one.kind for one in made), key=["exact", "certified", "empirical"].index),
+    )
+
+
+class _Part(NamedTuple):
+    """What one engine is for: ``columns`` functions with kernel scale·kernel."""
+
+    kernel: Kernel
+    scale: float
+    columns: int
+
+
+class _Settings(NamedTuple):
+    domain: Domain | None
+    dimension: int
+    tolerance: float
+    rank_limit: int
+    dtype: Any
+
+
+class _Made(NamedTuple):
+    engine: Engine
+    name: str
+    rank: float
+    error: float
+    kind: str
+
+
+def _cast(tree: Any, dtype: Any) -> Any:
+    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tree)
+
+
+def _rows_domain(layout: Layout, domain: Domain | None) -> Domain | None:
+    if domain is None or not isinstance(layout, Dense):
+        return domain
+    return join(points=domain, output=FiniteSet.range(layout.outputs))
+
+
+def _arrange(
+    kernel: Kernel | OutputKernel, noise: Array, dimension: int
+) -> tuple[Layout, list[_Part]]:
+    """The cheapest layout that is exact, and what each of its engines is for."""
+    if isinstance(kernel, Kernel):
+        return Shared(1), [_Part(kernel, 1.0, 1)]
+    m = kernel.outputs
+    same_noise = bool(jnp.all(noise == noise[0]))
+    if isinstance(kernel, Independent):
+        return Rotated(m, jnp.eye(m)), [_Part(k, 1.0, 1) for k in kernel.kernels]
+    if isinstance(kernel, Coregionalised):
+        if isinstance(kernel.index, Index):
+            if same_noise:
+                return Shared(m), [_Part(kernel.kernel, 1.0, m)]
+            return Rotated(m, jnp.eye(m)), [_Part(kernel.kernel, 1.0, 1)] * m
+        if same_noise:
+            lengths = jnp.linalg.norm(kernel.index.root, axis=0)
+            parts = [_Part(kernel.kernel, float(b) ** 2, 1) for b in lengths]
+            return Rotated(m, kernel.index.root / lengths[None, :]), parts
+    return Dense(m), [_Part(kernel.as_scalar(dimension), 1.0, 1)]
+
+
+def _make(part: _Part, engine: str, settings: _Settings) -> _Made:
+    domain, dimension, tolerance, rank_limit, dtype = settings
+    kernel = _cast(part.kernel, dtype)
+    rank = kernel.feature_count(dimension)
+    spread = math.sqrt(part.scale)
+    if engine == "finite rank" and rank == math.inf:
+        raise ArgumentError("engine", "'compiled' or 'exact' for a kernel of infinite rank", engine)
+    if rank <= rank_limit and engine in ("auto", "finite rank"):
+        root = spread * jnp.eye(int(rank), dtype=dtype)
+        weights = WeightEngine.prior(FeatureBasis(kernel), root, part.columns)
+        return _Made(weights, "finite rank", rank, 0.0, "exact")
+    if engine == "compiled" and domain is None:
+        raise ArgumentError("domain", "a domain to compile the kernel on", None)
+    if engine in ("auto", "compiled") and domain is not None:
+        try:
+            made = compile_kernel(
+                part.kernel, domain, tolerance=tolerance / part.scale, rank_limit=rank_limit
+            )
+        except CompilationError:
+            if engine == "compiled":
+                raise
+        else:
+            basis = NystromBasis(kernel, jnp.asarray(made.centres, dtype))
+            root = spread * jnp.asarray(made.root, dtype)
+            weights = WeightEngine.prior(basis, root, part.columns)
+            return _Made(weights, "compiled", made.rank, made.error * part.scale, made.kind)
+    scaled = kernel if part.scale == 1.0 else _cast(kernel * part.scale, dtype)
+    exact = ExactEngine.prior(scaled, dimension, part.columns, dtype)
+    return _Made(exact, "exact", rank, 0.0, "exact")
+
+
+def _jitter(largest: float, noise: Array, engine: str) -> float:
+    """Added to the noise in the exact engine when that alone would not keep a factor positive
+    definite. In 32 bits there is no such amount that is also negligible: the factor is checked."""
+    smallest = float(jnp.min(noise))
+    if engine != "exact" or noise.dtype != jnp.float64 or smallest >= LITTLE * largest:
+        return 0.0
+    if not math.isfinite(largest):
+        return 0.0
+    warnings.warn(
+        f"noise_variance {smallest:g} is below {LITTLE:g} of the kernel's variance; a jitter of "
+        f"{JITTER * largest:g} is added to it in the exact engine",
+        ApproximationWarning,
+        stacklevel=3,
+    )
+    return JITTER * largest

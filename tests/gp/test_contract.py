@@ -1,0 +1,161 @@
+"""What users may rely on: clear errors before anything changes, no retraces, bounded memory."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import kernelmdp as km
+from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
+
+BOX = km.Box([0.0, 0.0], [1.0, 1.0])
+
+
+def make(engine="compiled", text="se(0.5)", **kwargs):
+    return km.gp.posterior(
+        km.kernel(text), **{"noise_variance": 0.1, "domain": BOX, "engine": engine} | kwargs
+    )
+
+
+@pytest.mark.parametrize("engine", ["exact", "compiled"])
+@pytest.mark.parametrize(
+    ("points", "targets", "error", "words"),
+    [
+        ([[0.1, 0.2, 0.3]], [1.0], ShapeError, ["points", "(n, 2)", "(1, 3)"]),
+        ([0.1, 0.2], [1.0], ShapeError, ["points", "(n, d)", "(2,)"]),
+        ([[0.1, 0.2]], [1.0, 2.0], ShapeError, ["targets", "(1,)", "(2,)"]),
+        ([[0.1, 0.2]], [[1.0]], ShapeError, ["targets", "(1,)", "(1, 1)"]),
+        ([[0.1, np.nan]], [1.0], DataError, ["points", "nan", "(0, 1)"]),
+        ([[0.1, 0.2]], [np.inf], DataError, ["targets", "inf", "(0,)"]),
+        ([["a", "b"]], [1.0], ArgumentError, ["numbers"]),
+    ],
+)
+def test_bad_data_is_refused_and_nothing_changes(engine, points, targets, error, words):
+    posterior = make(engine).condition([[0.5, 0.5]], [1.0])
+    before = posterior.predict([[0.4, 0.4]])
+    with pytest.raises(error) as caught:
+        posterior.condition(points, targets)
+    for word in words:
+        assert word in str(caught.value)
+    assert posterior.count == 1
+    np.testing.assert_array_equal(posterior.predict([[0.4, 0.4]])[0], before[0])
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "word"),
+    [
+        ({"noise_variance": 0.0}, "noise_variance"),
+        ({"noise_variance": -1.0}, "noise_variance"),
+        ({"noise_variance": np.nan}, "noise_variance"),
+        ({"noise_variance": [0.1, 0.2]}, "noise_variance"),
+        ({"engine": "magic"}, "engine"),
+        ({"engine": "finite rank"}, "engine"),
+        ({"dtype": "float16"}, "dtype"),
+        ({"tolerance": -1.0}, "tolerance"),
+        ({"rank_limit": 0}, "rank_limit"),
+        ({"mean": "nonsense"}, "mean"),
+        ({"dimension": 3}, "dimension"),
+        ({"domain": None}, "dimension"),
+    ],
+)
+def test_bad_settings_are_refused(kwargs, word):
+    with pytest.raises(KernelMDPError) as caught:
+        make(**{"engine": "auto"} | kwargs)
+    assert word in str(caught.value)
+
+
+def test_a_kernel_text_is_not_a_kernel():
+    with pytest.raises(ArgumentError, match="kernelmdp.kernel"):
+        km.gp.posterior("se(0.5)", noise_variance=0.1, domain=BOX)
+
+
+def test_no_data_is_no_change():
+    posterior = make()
+    assert posterior.condition(np.zeros((0, 2)), np.zeros(0)).count == 0
+
+
+def compilations(work):
+    """Number of programs XLA compiles while ``work`` runs."""
+    events = []
+    listen = lambda name, *_, **__: events.append(name)  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        work()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    return sum("backend_compile" in name for name in events)
+
+
+@pytest.mark.parametrize(
+    ("text", "engine"),
+    [
+        ("se(0.5)", "compiled"),
+        ("quadratic", "finite rank"),
+        ("se(0.5) @ coregional([[1.0, 0.2], [0.2, 1.0]])", "compiled"),
+    ],
+)
+def test_conditioning_200_times_compiles_nothing_after_the_second(text, engine):
+    rng = np.random.default_rng(0)
+    outputs = () if "@" not in text else (2,)
+    posterior = make(engine, text)
+
+    def step(p):
+        p = p.condition(rng.random((50, 2)), rng.standard_normal((50, *outputs)))
+        p.predict(rng.random((20, 2)))
+        p.sample(key=jax.random.key(0))(rng.random((20, 2)))
+        return p
+
+    for _ in range(2):
+        posterior = step(posterior)
+    held = [posterior]
+
+    def rest():
+        for _ in range(198):
+            held[0] = step(held[0])
+
+    assert compilations(rest) == 0
+    assert held[0].count == 200 * 50
+
+
+def test_the_exact_engine_compiles_only_when_its_capacity_grows():
+    rng = np.random.default_rng(0)
+    posterior = make("exact")
+    capacities, compiled = [], []
+    for _ in range(24):
+        before = posterior
+
+        def step(before=before):
+            after = before.condition(rng.random((50, 2)), rng.standard_normal(50))
+            after.predict(rng.random((20, 2)))
+            held.append(after)
+
+        held = []
+        compiled.append(compilations(step))
+        posterior = held[0]
+        capacities.append(posterior.engines[0].capacity)
+    grew = np.diff([0, *capacities]) > 0
+    assert sum(grew) <= 8
+    assert all(count == 0 for count, g in zip(compiled[2:], grew[2:], strict=True) if not g)
+    assert posterior.count == 1200
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's own accounting")
+def test_memory_stays_bounded_over_a_hundred_thousand_points():
+    program = """
+import numpy as np, kernelmdp as km
+posterior = km.gp.posterior(
+    km.kernel("se(0.5)"), noise_variance=0.1, domain=km.Box([0.0, 0.0], [1.0, 1.0]))
+rng = np.random.default_rng(0)
+for _ in range(200):
+    posterior = posterior.condition(rng.random((500, 2)), rng.standard_normal(500))
+assert posterior.engine == "compiled" and posterior.count == 100_000
+# Not getrusage: a child's figure there starts from its parent's.
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert int(done.stdout) < 2**20  # KiB

@@ -1,0 +1,97 @@
+"""Several outputs: every layout against the dense form on rows (t, i)."""
+
+import numpy as np
+import pytest
+
+import kernelmdp as km
+
+from .dense import Dense, assert_matches
+
+BOX = km.Box([0.0, 0.0], [1.0, 1.0])
+B = [[1.0, 0.4, -0.2], [0.4, 0.8, 0.1], [-0.2, 0.1, 0.5]]
+SINGULAR = [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.3]]
+SMOOTH, FINITE = "se(0.6)", "(linear + constant(1.0))"
+
+
+def forms(k):
+    return {
+        "identity": f"{k} @ index(3)",
+        "coregional": f"{k} @ coregional({B})",
+        "singular": f"{k} @ coregional({SINGULAR})",
+        "independent": f"independent({k}, 2.0 * {k}, {k} * linear[0])",
+        "sum": f"{k} @ coregional({B}) + quadratic @ index(3)",
+    }
+
+
+def data(n=12):
+    rng = np.random.default_rng(3)
+    return rng.random((n, 2)), rng.standard_normal((n, 3)), rng.random((6, 2))
+
+
+@pytest.mark.parametrize("noise", [0.05, [0.05, 0.2, 0.01]])
+@pytest.mark.parametrize("form", list(forms("")))
+@pytest.mark.parametrize(("engine", "part"), [("exact", SMOOTH), ("finite rank", FINITE)])
+def test_every_layout_matches_the_dense_form(engine, part, form, noise):
+    kernel = km.kernel(forms(part)[form])
+    points, targets, queries = data()
+    prior = km.gp.posterior(kernel, noise_variance=noise, domain=BOX, engine=engine)
+    posterior = prior.condition(points[:5], targets[:5]).condition(points[5:], targets[5:])
+    assert posterior.engine == engine
+    assert posterior.count == 12
+    assert posterior.outputs == 3
+    oracle = Dense(kernel, points, targets, noise, queries)
+    assert_matches(posterior, oracle, queries, 1e-9)
+
+
+@pytest.mark.parametrize("form", ["identity", "coregional", "independent", "sum"])
+def test_compiled_outputs_are_close_to_exact_ones(form):
+    kernel = km.kernel(forms(SMOOTH)[form])
+    points, targets, queries = data()
+    posterior = km.gp.posterior(kernel, noise_variance=0.05, domain=BOX, tolerance=1e-8)
+    assert posterior.engine == "compiled"
+    oracle = Dense(kernel, points, targets, 0.05, queries)
+    assert_matches(posterior.condition(points, targets), oracle, queries, 1e-5)
+
+
+def test_fast_coregional_form_with_a_random_matrix():
+    rng = np.random.default_rng(7)
+    root = rng.standard_normal((3, 3))
+    kernel = km.kernels.SquaredExponential(0.5) @ km.kernels.Coregional(root @ root.T)
+    points, targets, queries = data()
+    posterior = km.gp.posterior(kernel, noise_variance=0.3, domain=BOX, engine="exact")
+    assert len(posterior.engines) == 3  # three N x N factors, not one 3N x 3N
+    assert_matches(
+        posterior.condition(points, targets),
+        Dense(kernel, points, targets, 0.3, queries),
+        queries,
+        1e-10,
+    )
+
+
+def test_next_state_mean_learns_increments():
+    kernel = km.kernel("se(0.6) @ index(2)")
+    points, _, queries = data()
+    following = points + 0.1 * np.sin(points[:, ::-1])
+    posterior = km.gp.posterior(kernel, noise_variance=1e-3, domain=BOX, mean="identity")
+    np.testing.assert_allclose(posterior.predict(queries)[0], queries)
+    oracle = Dense(kernel, points, following, 1e-3, queries, mean=lambda z: np.asarray(z))
+    exact = km.gp.posterior(
+        kernel, noise_variance=1e-3, domain=BOX, mean="identity", engine="exact"
+    ).condition(points, following)
+    assert_matches(exact, oracle, queries, 1e-8)
+
+
+def test_mixed_domain_of_box_and_finite_actions():
+    domain = km.join(state=km.Box([0.0], [1.0]), action=km.FiniteSet([[0.0], [1.0], [2.0]]))
+    kernel = km.kernel(
+        "se(0.4)[state] * coregional([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])[action]"
+    )
+    posterior = km.gp.posterior(kernel, noise_variance=0.01, domain=domain, tolerance=1e-9)
+    assert posterior.engine == "compiled"
+    assert posterior.error_kind == "certified"
+    rng = np.random.default_rng(0)
+    points = np.c_[rng.random(20), rng.integers(0, 3, 20)]
+    targets = rng.standard_normal(20)
+    queries = np.c_[rng.random(9), rng.integers(0, 3, 9)]
+    oracle = Dense(kernel.bind(domain.names), points, targets, 0.01, queries)
+    assert_matches(posterior.condition(points, targets), oracle, queries, 1e-6)
