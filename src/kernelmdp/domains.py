@@ -131,9 +131,10 @@ class Box(Domain):
         corners = itertools.product([0.0, 1.0], repeat=self.dimension)
         border = np.array(list(itertools.islice(corners, max(4, count // 4))))
         faces = unit[: len(unit) // 2].copy()
-        faces[np.arange(len(faces)), np.arange(len(faces)) % self.dimension] = np.round(
-            faces[np.arange(len(faces)), np.arange(len(faces)) % self.dimension]
-        )
+        # One run of the sequence per axis: taken in turns, its regularity would miss whole faces.
+        place = np.arange(len(faces))
+        axis = place * self.dimension // len(faces)
+        faces[place, axis] = np.round(faces[place, axis])
         return low + (high - low) * np.concatenate([border, faces, unit])
 
     def project(self, positions: Sequence[int]) -> "Box":

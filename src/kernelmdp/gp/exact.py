@@ -128,6 +128,10 @@ class ExactEngine(Engine):
             count=start + points.shape[0],
         )
 
+    def prior_variance(self, points: Float[Array, "n d"]) -> Float[Array, " n"]:
+        """k(x, x), before any data."""
+        return variances(self.kernel, points)
+
     def gain(self) -> Float[Array, ""]:
         return jnp.sum(jnp.log(jnp.diagonal(self.factor)) - 0.5 * jnp.log(self.noise))
 

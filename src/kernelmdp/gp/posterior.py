@@ -87,7 +87,7 @@ class Posterior(eqx.Module):
     def condition(self, points: Any, targets: Any) -> "Posterior":
         """The posterior after observing ``targets`` (n,) or (n, m) at ``points`` (n, d)."""
         x = self._points("points", points)
-        y = float_array(targets).astype(self.dtype)
+        y = float_array(targets)
         shape = (x.shape[0],) if self.scalar else (x.shape[0], self.outputs)
         if y.shape != shape:
             raise ShapeError("targets", f"shape {shape}", f"shape {tuple(y.shape)}")
@@ -100,10 +100,7 @@ class Posterior(eqx.Module):
                 raise ArgumentError("engine", "finite rank or compiled inside jit", "exact")
             rows = x.shape[0] * (self.outputs if isinstance(self.layout, Dense) else 1)
             engines = tuple(engine.reserve(rows) for engine in engines)
-        noise = self.noise_variance + self.jitter
-        after, health = _condition(
-            self.layout, engines, self.mean, x, y.reshape(x.shape[0], self.outputs), noise
-        )
+        after, health = _condition(self, engines, x, y.astype(self.dtype))
         after = require_positive_definite(
             after,
             health,
@@ -118,9 +115,15 @@ class Posterior(eqx.Module):
 
         Shapes (n,), or (n, m) for m outputs.
         """
-        mean, variance = _predict(self, self._points("points", points))
-        std = self._deviation(variance)
-        return (mean[:, 0], std[:, 0]) if self.scalar else (mean, std)
+        mean, std, lowest = _predict(self, self._points("points", points))
+        if self.engine == "exact" and not is_traced(lowest):
+            # Cancellation in k(z, z) − ‖L⁻¹k(z)‖² is a few hundred roundings of κ, never more.
+            if not float(lowest) > -1e3 * float(jnp.finfo(self.dtype).eps):
+                raise PositiveDefiniteError(
+                    f"a posterior variance came out as {float(lowest):g} times the prior's in "
+                    f"{self.dtype}; use dtype='float64' or a domain on which the kernel compiles"
+                )
+        return mean, std
 
     def covariance(self, points: Any) -> Float[Array, "nm nm"]:
         """Joint posterior covariance of f at the points; rows (t, i) for m outputs."""
@@ -184,21 +187,6 @@ class Posterior(eqx.Module):
                 part.require_points(np.asarray(x))
         return x
 
-    def _deviation(self, variance: Array) -> Array:
-        if self.engine == "exact" and not is_traced(variance) and variance.size:
-            # Cancellation in k(z, z) − ‖L⁻¹k(z)‖² is a few hundred roundings of κ, never more.
-            lowest, scale = float(jnp.min(variance)), float(jnp.finfo(self.dtype).eps)
-            largest = max(1.0, float(jnp.max(variance)), self._largest_variance())
-            if not lowest > -1e3 * scale * largest:
-                raise PositiveDefiniteError(
-                    f"a posterior variance came out as {lowest:g} in {self.dtype}; use "
-                    "dtype='float64' or a domain on which the kernel compiles"
-                )
-        return jnp.sqrt(jnp.maximum(variance, 0))
-
-    def _largest_variance(self) -> float:
-        return 1.0 if self.domain is None else float(self.kernel.variance_bound(self.domain))
-
     def __repr__(self) -> str:
         fidelity = (
             f", error={self.error:.1e} {self.error_kind}" if self.engine == "compiled" else ""
@@ -211,21 +199,32 @@ class Posterior(eqx.Module):
 
 @eqx.filter_jit
 def _condition(
-    layout: Layout, engines: Any, mean: Mean, x: Array, y: Array, noise: Array
-) -> tuple[Any, Array]:
+    posterior: Posterior, engines: tuple[Engine, ...], x: Array, y: Array
+) -> tuple[tuple[Engine, ...], Array]:
+    layout = posterior.layout
     rows = layout.rows(x)
-    parts = layout.targets(y - mean(x), noise)
+    residuals = y.reshape(x.shape[0], layout.outputs) - posterior.mean(x)
+    parts = layout.targets(residuals, posterior.noise_variance + posterior.jitter)
     after = tuple(e.condition(rows, t, s) for e, (t, s) in zip(engines, parts, strict=True))
     # One number that is NaN when any factor is: the host looks at it, not at whole matrices.
     return after, jnp.sum(jnp.stack([jnp.sum(e.factor_to_check) * 0 for e in after]))
 
 
 @eqx.filter_jit
-def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array]:
+def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
+    """Mean, std, and the lowest variance in units of the largest prior variance at the points."""
     layout = posterior.layout
-    moments = [engine.moments(layout.rows(z)) for engine in posterior.engines]
+    rows = layout.rows(z)
+    moments = [engine.moments(rows) for engine in posterior.engines]
     mean = posterior.mean(z) + layout.values([m for m, _ in moments])
-    return mean, layout.variances([v for _, v in moments])
+    variance = layout.variances([v for _, v in moments])
+    lowest = jnp.min(variance, initial=0.0)
+    exact = [engine for engine in posterior.engines if isinstance(engine, ExactEngine)]
+    if exact:
+        largest = jnp.stack([jnp.max(engine.prior_variance(rows), initial=0.0) for engine in exact])
+        lowest = lowest / jnp.maximum(jnp.max(largest), jnp.finfo(z.dtype).tiny)
+    std = jnp.sqrt(jnp.maximum(variance, 0))
+    return (mean[:, 0], std[:, 0], lowest) if posterior.scalar else (mean, std, lowest)
 
 
 @eqx.filter_jit

@@ -90,7 +90,7 @@ class Coregional(Kernel):
                 f"smallest eigenvalue {values[0]:g}",
             )
         kept = values > 1e-14 * values[-1] * len(host)
-        self.matrix = array
+        self.matrix = jnp.asarray(array)
         self.root = jnp.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
     @property

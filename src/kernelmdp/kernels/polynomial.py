@@ -94,7 +94,10 @@ class Polynomial(Kernel):
 
     def __init__(self, degree: int, offset: float = 1.0) -> None:
         self.degree = integer("degree", degree, least=1)
-        self.offset = float(offset)
+        try:
+            self.offset = float(offset)
+        except (TypeError, ValueError):
+            raise ArgumentError("offset", "a finite number of at least 0", repr(offset)) from None
         if not (math.isfinite(self.offset) and self.offset >= 0):
             raise ArgumentError("offset", "a finite number of at least 0", offset)
 

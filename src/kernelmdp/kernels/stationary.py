@@ -21,15 +21,20 @@ from kernelmdp.kernels.facts import Facts
 from kernelmdp.numerics.checks import positive, positive_number
 from kernelmdp.types import Key, Point, Scalar
 
-# Below this many coordinates a sum is unrolled: the compiler then fuses distance and exponential
-# into one vectorised loop, twice as fast as a reduction over a short axis.
+# Up to this many coordinates a sum over them is unrolled, coordinate by coordinate: the compiler
+# then fuses distance and exponential into one vectorised loop, five times as fast on the machine it
+# was measured on as a difference of vectors divided by a lengthscale and summed.
 UNROLL = 16
 
 
-def _sum(terms: Float[Array, " d"]) -> Scalar:
-    if terms.shape[0] > UNROLL:
-        return jnp.sum(terms)
-    return functools.reduce(jnp.add, [terms[j] for j in range(terms.shape[0])])
+def _squared_distance(x: Point, y: Point, scale: Array) -> Scalar:
+    """Σ_j ((x_j − y_j)/scale_j)²; ``scale`` is one number or one for each coordinate."""
+    inverse = 1 / scale
+    if x.shape[0] > UNROLL:
+        return jnp.sum(((x - y) * inverse) ** 2)
+    own = [inverse if scale.size == 1 else inverse[j] for j in range(x.shape[0])]
+    terms = [((x[j] - y[j]) * jnp.reshape(own[j], ())) ** 2 for j in range(x.shape[0])]
+    return functools.reduce(jnp.add, terms)
 
 
 def _require_vector(name: str, value: Array, dimension: int) -> None:
@@ -75,7 +80,7 @@ class SquaredExponential(Kernel):
         self.lengthscale = positive("lengthscale", lengthscale)
 
     def pair(self, x: Point, y: Point) -> Scalar:
-        return jnp.exp(-0.5 * _sum(((x - y) / self.lengthscale) ** 2))
+        return jnp.exp(-0.5 * _squared_distance(x, y, self.lengthscale))
 
     def variance(self, x: Point) -> Scalar:
         return jnp.ones((), x.dtype)
@@ -126,7 +131,7 @@ class Matern(Kernel):
         self.lengthscale = positive("lengthscale", lengthscale)
 
     def pair(self, x: Point, y: Point) -> Scalar:
-        return matern_profile(self.nu, 2 * self.nu * _sum(((x - y) / self.lengthscale) ** 2))
+        return matern_profile(self.nu, 2 * self.nu * _squared_distance(x, y, self.lengthscale))
 
     def variance(self, x: Point) -> Scalar:
         return jnp.ones((), x.dtype)
@@ -280,9 +285,11 @@ class Periodic(Kernel):
         self.period = positive("period", period)
 
     def pair(self, x: Point, y: Point) -> Scalar:
-        return jnp.exp(
-            -2 * _sum((jnp.sin(math.pi * (x - y) / self.period) / self.lengthscale) ** 2)
-        )
+        d = x.shape[0]
+        period = jnp.broadcast_to(self.period, (d,))
+        sharpness = 1 / jnp.broadcast_to(self.lengthscale, (d,))
+        waves = [jnp.sin(math.pi * (x[j] - y[j]) / period[j]) * sharpness[j] for j in range(d)]
+        return jnp.exp(-2 * functools.reduce(jnp.add, [wave**2 for wave in waves]))
 
     def variance(self, x: Point) -> Scalar:
         return jnp.ones((), x.dtype)

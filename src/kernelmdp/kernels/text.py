@@ -12,6 +12,7 @@ A number is a factor in a product. Names of kernels are those of ``NAMES`` and o
 caller passes. ``parse(kernel.text())`` gives the kernel back.
 """
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
@@ -221,6 +222,10 @@ def _number(text: str) -> float | int:
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
+def _itself(made: Kernel) -> Kernel:
+    return made
+
+
 def kernel(
     text: str, *, functions: Mapping[str, Kernel | Callable[..., Any]] | None = None
 ) -> Kernel | OutputKernel:
@@ -234,5 +239,5 @@ def kernel(
     names = dict(NAMES)
     for name, own in (functions or {}).items():
         made = own if isinstance(own, Kernel) else Function(own, name=name)
-        names[name] = lambda made=made: made
+        names[name] = functools.partial(_itself, made)
     return _Parser(text, names).whole()

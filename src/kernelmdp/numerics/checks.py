@@ -22,8 +22,12 @@ def as_dtype(value: Any) -> Any:
     return DTYPES[name]
 
 
-def float_array(value: Any) -> jax.Array:
-    """An array of floats: float32 stays, everything else becomes float64."""
+def float_array(value: Any) -> Any:
+    """An array of floats: float32 stays, everything else becomes float64.
+
+    What was no JAX array comes back as a NumPy one: checks then cost no dispatch, and a compiled
+    program takes it as it is.
+    """
     if isinstance(value, jax.Array):
         return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.float64)
     try:
@@ -31,10 +35,10 @@ def float_array(value: Any) -> jax.Array:
         array = array if array.dtype == np.float32 else array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ArgumentError("array", "numbers", f"{value!r} ({error})") from None
-    return jnp.asarray(array)
+    return array
 
 
-def require_finite(argument: str, array: jax.Array) -> None:
+def require_finite(argument: str, array: Any) -> None:
     """DataError with the first bad place, when an array holds NaN or infinity."""
     if is_traced(array):
         return
@@ -44,9 +48,7 @@ def require_finite(argument: str, array: jax.Array) -> None:
         raise DataError(argument, "finite numbers", f"{host[place]} at index {place}")
 
 
-def as_points(
-    argument: str, value: Any, *, dtype: Any = None, dimension: int | None = None
-) -> jax.Array:
+def as_points(argument: str, value: Any, *, dtype: Any = None, dimension: int | None = None) -> Any:
     """Points as an array (n, d) of finite floats."""
     array = float_array(value)
     if array.ndim != 2:
@@ -54,7 +56,7 @@ def as_points(
     if dimension is not None and array.shape[1] != dimension:
         raise ShapeError(argument, f"shape (n, {dimension})", f"shape {tuple(array.shape)}")
     require_finite(argument, array)
-    return array if dtype is None else array.astype(dtype)
+    return array if dtype is None or array.dtype == dtype else array.astype(dtype)
 
 
 def positive(argument: str, value: Any) -> jax.Array:
@@ -66,7 +68,7 @@ def positive(argument: str, value: Any) -> jax.Array:
         host = np.asarray(array)
         if host.size == 0 or not (np.isfinite(host) & (host > 0)).all():
             raise ArgumentError(argument, "finite and greater than 0", f"{host.tolist()}")
-    return array
+    return jnp.asarray(array)
 
 
 def positive_number(argument: str, value: Any) -> float:

@@ -34,6 +34,23 @@ def solve_lower_transposed(
     return solve_triangular(factor, right, lower=True, trans=1)
 
 
+def lower_root(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """A lower triangular C with C Cᵀ = root rootᵀ, by QR: nothing is squared on the way."""
+    return jnp.linalg.qr(root.T, mode="r").T
+
+
+def squared_lengths(
+    rows: Float[Array, "k n"], factor: Float[Array, "n n"], panels: int
+) -> Float[Array, " k"]:
+    """‖rowᵀ C‖² for each row and a lower triangular C, skipping most of its zeros by panels."""
+    width = -(-factor.shape[0] // panels)
+    total = jnp.zeros(rows.shape[0], rows.dtype)
+    for start in range(0, factor.shape[0], width):
+        part = rows[:, start:] @ factor[start:, start : start + width]
+        total = total + jnp.sum(part**2, axis=1)
+    return total
+
+
 def is_traced(*values: object) -> bool:
     """Whether any array in these pytrees is being traced, so that its numbers are unknown."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
