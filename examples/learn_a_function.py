@@ -1,7 +1,7 @@
 """Compile a composite kernel, learn a function online, and see how much can be learned at all.
 
 Writes one figure: the posterior after three and after twelve episodes of five points (mean, band,
-three draws), and the information gained so far under the certified maximum for any choice of points.
+three draws), and the information gained so far under the certified maximum over all designs.
 
     python examples/learn_a_function.py --out demo.png
 """

@@ -78,15 +78,15 @@ def test_no_data_is_no_change():
 
 
 def compilations(work):
-    """Number of programs XLA compiles while ``work`` runs."""
+    """Number of programs XLA compiles while ``work`` runs, and what it gives."""
     events = []
     listen = lambda name, *_, **__: events.append(name)  # noqa: E731
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        work()
+        result = work()
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
-    return sum("backend_compile" in name for name in events)
+    return sum("backend_compile" in name for name in events), result
 
 
 @pytest.mark.parametrize(
@@ -110,14 +110,16 @@ def test_conditioning_200_times_compiles_nothing_after_the_second(text, engine):
 
     for _ in range(2):
         posterior = step(posterior)
-    held = [posterior]
 
     def rest():
+        last = posterior
         for _ in range(198):
-            held[0] = step(held[0])
+            last = step(last)
+        return last
 
-    assert compilations(rest) == 0
-    assert held[0].count == 200 * 50
+    compiled, last = compilations(rest)
+    assert compiled == 0
+    assert last.count == 200 * 50
 
 
 def test_the_exact_engine_compiles_only_when_its_capacity_grows():
@@ -125,16 +127,14 @@ def test_the_exact_engine_compiles_only_when_its_capacity_grows():
     posterior = make("exact")
     capacities, compiled = [], []
     for _ in range(24):
-        before = posterior
 
-        def step(before=before):
+        def step(before=posterior):
             after = before.condition(rng.random((50, 2)), rng.standard_normal(50))
             after.predict(rng.random((20, 2)))
-            held.append(after)
+            return after
 
-        held = []
-        compiled.append(compilations(step))
-        posterior = held[0]
+        count, posterior = compilations(step)
+        compiled.append(count)
         capacities.append(posterior.engines[0].capacity)
     grew = np.diff([0, *capacities]) > 0
     assert sum(grew) <= 8

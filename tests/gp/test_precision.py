@@ -73,7 +73,7 @@ def test_lost_positive_definiteness_is_an_error_inside_jit_too():
 
 
 def test_float32_variances_in_weight_space_never_cancel():
-    # Signal 5, noise 0.01: k(z, z) − ‖·‖² in 32 bits is mostly negative here; a sum of squares is not.
+    # Signal 5, noise 0.01: in 32 bits k(z, z) − ‖·‖² is mostly negative here; a sum of squares not.
     rng = np.random.default_rng(1)
     points = rng.random((400, 2))
     kernel = 25.0 * km.kernels.SquaredExponential(0.7)

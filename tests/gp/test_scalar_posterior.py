@@ -38,9 +38,11 @@ def compiled_kernel(kernel, tolerance):
     """k_r itself, from the centres alone: what the compiled engine is to be exact for."""
     centres = km.gp.compile_kernel(kernel, BOX, tolerance=tolerance).centres
     K = np.asarray(kernel(centres))
-    gram = lambda a, b: (
-        np.asarray(kernel(a, centres)) @ np.linalg.solve(K, np.asarray(kernel(centres, b)))
-    )
+
+    def gram(a, b):
+        across = np.asarray(kernel(centres, b))
+        return np.asarray(kernel(a, centres)) @ np.linalg.solve(K, across)
+
     return gram
 
 

@@ -23,12 +23,14 @@ from kernelmdp.numerics.factor import (
     checked_cholesky,
     cholesky,
     solve_lower,
+    solve_lower_rows,
     solve_lower_transposed,
 )
 from kernelmdp.types import Key
 
 FIRST, STEP = 256, 128  # smallest capacity, and what capacities are multiples of
-CHUNK = 2048  # points predicted at once
+# Points predicted at once: so many that the substitution runs at full speed, within memory.
+CHUNK, ENTRIES = 256, 2**24
 JITTER = 1e-10  # of the largest variance, in joint draws of noiseless values
 
 
@@ -144,10 +146,11 @@ class ExactEngine(Engine):
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
         def some(z: Array) -> tuple[Array, Array]:
-            solved = self._solved(z)
-            return solved.T @ self.whitened, variances(self.kernel, z) - jnp.sum(solved**2, axis=0)
+            across = gram(self.kernel, z, self.points) * self._seen[None, :]
+            solved = solve_lower_rows(self.factor, across)
+            return solved @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=1)
 
-        return in_chunks(some, points, CHUNK)
+        return in_chunks(some, points, max(CHUNK, ENTRIES // self.capacity))
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         solved = self._solved(points)

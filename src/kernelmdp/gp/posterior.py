@@ -94,13 +94,14 @@ class Posterior(eqx.Module):
         require_finite("targets", y)
         if x.shape[0] == 0:
             return self
-        engines = self.engines
+        ready = self
         if self.engine == "exact":
             if is_traced(self, x, y):
                 raise ArgumentError("engine", "finite rank or compiled inside jit", "exact")
             rows = x.shape[0] * (self.outputs if isinstance(self.layout, Dense) else 1)
-            engines = tuple(engine.reserve(rows) for engine in engines)
-        after, health = _condition(self, engines, x, y.astype(self.dtype))
+            roomy = tuple(engine.reserve(rows) for engine in self.engines)
+            ready = eqx.tree_at(lambda p: p.engines, self, roomy)
+        after, health = _condition(ready, x, y.astype(self.dtype))
         after = require_positive_definite(
             after,
             health,
@@ -198,14 +199,13 @@ class Posterior(eqx.Module):
 
 
 @eqx.filter_jit
-def _condition(
-    posterior: Posterior, engines: tuple[Engine, ...], x: Array, y: Array
-) -> tuple[tuple[Engine, ...], Array]:
+def _condition(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...], Array]:
     layout = posterior.layout
     rows = layout.rows(x)
     residuals = y.reshape(x.shape[0], layout.outputs) - posterior.mean(x)
     parts = layout.targets(residuals, posterior.noise_variance + posterior.jitter)
-    after = tuple(e.condition(rows, t, s) for e, (t, s) in zip(engines, parts, strict=True))
+    pairs = zip(posterior.engines, parts, strict=True)
+    after = tuple(engine.condition(rows, *part) for engine, part in pairs)
     # One number that is NaN when any factor is: the host looks at it, not at whole matrices.
     return after, jnp.sum(jnp.stack([jnp.sum(e.factor_to_check) * 0 for e in after]))
 
