@@ -177,7 +177,7 @@ def serve(connection: Any) -> None:
 # --- in the parent ---------------------------------------------------------------------------
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """A contender could not do its work; the message goes into the results."""
 
 
@@ -200,9 +200,9 @@ class Hosts:
             connection.send((method, arguments))
             good, answer = connection.recv()
         except (EOFError, OSError) as error:
-            raise Failed(f"the process of {library} died") from error
+            raise FailedError(f"the process of {library} died") from error
         if not good:
-            raise Failed(answer)
+            raise FailedError(answer)
         return answer
 
     def close(self) -> None:
@@ -277,7 +277,7 @@ def measure(tasks: list[Task], rounds: int, draws: int) -> list[dict[str, Any]]:
             print(f"  preparing {task.work}: {task.label}", file=sys.stderr, flush=True)
             try:
                 answer = hosts.ask(task.library, "prime", task, draws)
-            except Failed as failure:
+            except FailedError as failure:
                 entry["failed"] = str(failure)
                 continue
             entry["facts"] = answer["facts"]
@@ -296,7 +296,7 @@ def measure(tasks: list[Task], rounds: int, draws: int) -> list[dict[str, Any]]:
                     value, others = hosts.ask(task.library, *call)
                     entry["rounds"].append(value)
                     entry["busy_neighbours"].append(round(others, 2))
-                except Failed as failure:
+                except FailedError as failure:
                     entry["failed"] = str(failure)
     finally:
         hosts.close()

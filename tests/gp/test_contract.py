@@ -68,7 +68,7 @@ def test_bad_settings_are_refused(kwargs, word):
 
 
 def test_a_kernel_text_is_not_a_kernel():
-    with pytest.raises(ArgumentError, match="kernelmdp.kernel"):
+    with pytest.raises(ArgumentError, match=r"kernelmdp\.kernel"):
         km.gp.posterior("se(0.5)", noise_variance=0.1, domain=BOX)
 
 

@@ -22,7 +22,7 @@ from .expressions import (
 )
 
 random_expressions = functools.partial(
-    settings, derandomize=True, database=None, deadline=None, max_examples=12
+    settings, derandomize=True, database=None, deadline=None, max_examples=10
 )
 
 SE = Expression(kernels.SquaredExponential(0.7), squared_exponential(0.7))
@@ -46,7 +46,7 @@ def test_expression_is_a_kernel_and_the_one_written(expression):
     assert np.linalg.eigvalsh(gram)[0] >= -1e-9 * len(x) * max(1.0, np.max(np.diag(gram)))
 
 
-@random_expressions(max_examples=100)
+@random_expressions(max_examples=60)
 @given(expression=expressions())
 def test_text_gives_the_kernel_back(expression):
     text = expression.kernel.text()
@@ -68,11 +68,9 @@ def test_sums_are_not_flattened_into_products():
     assert_same(np.asarray((2.0 * (ka + kb) * kc)(x)), 2 * (a + b) * c)
 
 
-@random_expressions(max_examples=2)
-@given(a=expressions(depth=0), b=expressions(depth=0), c=expressions(depth=0))
-def test_laws_of_arithmetic(a, b, c):
-    x = points(np.random.default_rng(4), 7)
-    a, b, c = a.kernel, b.kernel, c.kernel
+def test_laws_of_arithmetic():
+    x = points(np.random.default_rng(4), 6)
+    a, b, c = SE.kernel, MATERN.kernel.on([2, 0]), LINEAR.kernel
     assert_same((a + b)(x), (b + a)(x))
     assert_same((a * b)(x), (b * a)(x))
     assert_same(((a + b) * c)(x), (a * c + b * c)(x))

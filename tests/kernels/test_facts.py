@@ -48,7 +48,7 @@ def pairs(rng, domain, count):
     return x, y
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=30)
+@settings(derandomize=True, database=None, deadline=None, max_examples=20)
 @given(expression=expressions(columns=(0, 1)), domain=boxes())
 def test_bounds_hold_for_random_expressions(expression, domain):
     rng = np.random.default_rng(0)
@@ -101,9 +101,8 @@ def measured_constants(kernel, domain, count=60):
 
 COMPOSITES = {
     "disjoint sum": Quadratic().on([0]) + 3.0 * SquaredExponential(0.4).on([1]),
-    "product": SquaredExponential([0.4, 2.0]) * SquaredExponential([3.0, 0.5]),
     "product with variance": Linear() * Polynomial(2, 0.5),
-    "mixed product": SquaredExponential(0.7) * Quadratic(),
+    "product": SquaredExponential([0.4, 2.0]) * Quadratic(),
     "disjoint product": SquaredExponential(0.8).on([0]) * SquaredExponential(0.5).on([1]),
     "disjoint product with variance": Polynomial(2, 1.0).on([0]) * Quadratic().on([1]),
 }
@@ -237,7 +236,7 @@ def posterior_variance(evaluate, data, noise_variance, x):
     return 1.0 - np.sum(evaluate(data, x) * gain, axis=0)
 
 
-@pytest.mark.parametrize(("dimension", "per_axis", "refined"), [(1, 9, 801), (2, 7, 121)])
+@pytest.mark.parametrize(("dimension", "per_axis", "refined"), [(1, 9, 801), (2, 7, 61)])
 @pytest.mark.parametrize(("kernel", "evaluate"), STATIONARY)
 def test_supremum_dominates_a_finer_net(kernel, evaluate, dimension, per_axis, refined):
     domain = Box([0.0] * dimension, [1.0] * dimension)

@@ -21,17 +21,21 @@ def values_at(kernel, distances):
 
 # Values.
 
-SKLEARN = [
-    (SquaredExponential(0.7), sklearn.RBF(0.7)),
-    (Matern(0.5, 0.7), sklearn.Matern(0.7, nu=0.5)),
-    (Matern(1.5, 0.7), sklearn.Matern(0.7, nu=1.5)),
-    (Matern(2.5, 0.7), sklearn.Matern(0.7, nu=2.5)),
-    (Matern(0.9, 0.7), sklearn.Matern(0.7, nu=0.9)),
-]
 
-
-@pytest.mark.parametrize("dimension", [1, 3])
-@pytest.mark.parametrize(("kernel", "oracle"), SKLEARN)
+@pytest.mark.parametrize(
+    ("kernel", "oracle", "dimension"),
+    [
+        (SquaredExponential(0.7), sklearn.RBF(0.7), 1),
+        (SquaredExponential(0.7), sklearn.RBF(0.7), 3),
+        (Matern(0.5, 0.7), sklearn.Matern(0.7, nu=0.5), 1),
+        (Matern(0.5, 0.7), sklearn.Matern(0.7, nu=0.5), 3),
+        (Matern(1.5, 0.7), sklearn.Matern(0.7, nu=1.5), 1),
+        (Matern(1.5, 0.7), sklearn.Matern(0.7, nu=1.5), 3),
+        (Matern(2.5, 0.7), sklearn.Matern(0.7, nu=2.5), 1),
+        (Matern(2.5, 0.7), sklearn.Matern(0.7, nu=2.5), 3),
+        (Matern(0.9, 0.7), sklearn.Matern(0.7, nu=0.9), 3),
+    ],
+)
 def test_matches_scikit_learn(kernel, oracle, dimension):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(8, dimension))
@@ -79,9 +83,7 @@ def bessel_matern(nu, r):
 def test_matern_of_any_smoothness(nu):
     r = np.array([0, 1e-100, 1e-12, 1e-8, 1e-5, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0])
     expected = [bessel_matern(nu, distance) for distance in r]
-    # By pairs, which saves a compilation for every ν.
-    values = jax.vmap(lambda x: Matern(nu).pair(x, jnp.zeros(1)))(jnp.asarray(r)[:, None])
-    np.testing.assert_allclose(values, expected, rtol=1e-10, atol=0)
+    np.testing.assert_allclose(values_at(Matern(nu), r), expected, rtol=1e-10, atol=0)
 
 
 def test_matern_limit():

@@ -87,7 +87,7 @@ class Posterior(eqx.Module):
     def condition(self, points: Any, targets: Any) -> "Posterior":
         """The posterior after observing ``targets`` (n,) or (n, m) at ``points`` (n, d)."""
         x = self._points("points", points)
-        y = float_array(targets)
+        y = float_array(targets, "targets")
         shape = (x.shape[0],) if self.scalar else (x.shape[0], self.outputs)
         if y.shape != shape:
             raise ShapeError("targets", f"shape {shape}", f"shape {tuple(y.shape)}")

@@ -54,7 +54,7 @@ class Kernel(eqx.Module):
         return self.pair(x, x)
 
     def feature_count(self, dimension: int) -> float:
-        """Number of features on points of that many coordinates, the rank, or infinity."""
+        """Number of features on points with that many coordinates, at least the rank, or infinity."""
         return math.inf
 
     def features(self, x: Point) -> Vector:
@@ -111,7 +111,7 @@ class Kernel(eqx.Module):
         return self.facts(domain).variance_bound
 
     def rank(self, domain: Domain) -> float:
-        """Rank on the domain: a whole number, or infinity."""
+        """Number of features, a bound on the rank on the domain: a whole number, or infinity."""
         return self.bind(domain.names).feature_count(domain.dimension)
 
     def on(self, coordinates: str | int | Iterable[int]) -> "Restricted":

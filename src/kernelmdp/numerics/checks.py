@@ -22,7 +22,7 @@ def as_dtype(value: Any) -> Any:
     return DTYPES[name]
 
 
-def float_array(value: Any) -> Any:
+def float_array(value: Any, argument: str = "array") -> Any:
     """An array of floats: float32 stays, everything else becomes float64.
 
     What was no JAX array comes back as a NumPy one: checks then cost no dispatch, and a compiled
@@ -34,7 +34,7 @@ def float_array(value: Any) -> Any:
         array = np.asarray(value)
         array = array if array.dtype == np.float32 else array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ArgumentError("array", "numbers", f"{value!r} ({error})") from None
+        raise ArgumentError(argument, "numbers", f"{value!r} ({error})") from None
     return array
 
 
@@ -50,7 +50,7 @@ def require_finite(argument: str, array: Any) -> None:
 
 def as_points(argument: str, value: Any, *, dtype: Any = None, dimension: int | None = None) -> Any:
     """Points as an array (n, d) of finite floats."""
-    array = float_array(value)
+    array = float_array(value, argument)
     if array.ndim != 2:
         raise ShapeError(argument, "an array of shape (n, d)", f"shape {tuple(array.shape)}")
     if dimension is not None and array.shape[1] != dimension:
@@ -61,7 +61,7 @@ def as_points(argument: str, value: Any, *, dtype: Any = None, dimension: int | 
 
 def positive(argument: str, value: Any) -> jax.Array:
     """A scalar or vector of finite numbers greater than zero."""
-    array = float_array(value)
+    array = float_array(value, argument)
     if array.ndim > 1:
         raise ShapeError(argument, "a number or a vector", f"shape {tuple(array.shape)}")
     if not is_traced(array):
@@ -84,9 +84,14 @@ def positive_number(argument: str, value: Any) -> float:
 
 def integer(argument: str, value: Any, *, least: int) -> int:
     """A whole number of at least ``least``."""
-    if isinstance(value, bool) or float(value) != int(value) or int(value) < least:
+    try:
+        whole = int(value)
+        right = not isinstance(value, bool) and float(value) == whole and whole >= least
+    except (TypeError, ValueError, OverflowError):
+        right = False
+    if not right:
         raise ArgumentError(argument, f"a whole number of at least {least}", repr(value))
-    return int(value)
+    return whole
 
 
 def choice(argument: str, value: Any, allowed: Sequence[str]) -> str:
