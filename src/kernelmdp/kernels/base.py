@@ -54,7 +54,7 @@ class Kernel(eqx.Module):
         return self.pair(x, x)
 
     def feature_count(self, dimension: int) -> float:
-        """Number of features on points with that many coordinates, at least the rank, or infinity."""
+        """Number of features for points of that many coordinates (at least the rank), or inf."""
         return math.inf
 
     def features(self, x: Point) -> Vector:

@@ -27,7 +27,7 @@ def chunked(points: jax.Array, size: int) -> jax.Array:
     Zeros would not do: they may lie outside a kernel's domain.
     """
     count = points.shape[0]
-    size = min(size, count)
     pieces = -(-count // size)
+    size = -(-count // pieces)  # pieces of equal size: almost nothing is repeated
     index = jnp.minimum(jnp.arange(pieces * size), count - 1)
     return points[index].reshape(pieces, size, *points.shape[1:])
