@@ -86,7 +86,7 @@ class ExactEngine(Engine):
         capacity = self.capacity
         while capacity < needed:
             capacity += max(capacity // 4 // STEP, 1) * STEP
-        if needed > capacity - STEP and rows > capacity // 4:
+        if rows > self.capacity // 4:
             capacity = -(-needed // STEP) * STEP  # a large first batch: no slack to pay for
         more = capacity - self.capacity
         padding = jnp.eye(capacity, dtype=self.factor.dtype)
