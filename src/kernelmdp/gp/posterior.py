@@ -1,5 +1,6 @@
 """Posteriors: one contract, three engines (exact, finite rank, compiled)."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -100,7 +101,7 @@ class Posterior(eqx.Module):
                 raise ArgumentError("engine", "finite rank or compiled inside jit", "exact")
             rows = x.shape[0] * (self.outputs if isinstance(self.layout, Dense) else 1)
             roomy = tuple(engine.reserve(rows) for engine in self.engines)
-            ready = eqx.tree_at(lambda p: p.engines, self, roomy)
+            ready = dataclasses.replace(self, engines=roomy)
         after, health = _condition(ready, x, y.astype(self.dtype))
         after = require_positive_definite(
             after,
@@ -109,7 +110,7 @@ class Posterior(eqx.Module):
             "points repeat, or nearly so, with too little noise: raise noise_variance, "
             "use dtype='float64', or a domain on which the kernel compiles",
         )
-        return eqx.tree_at(lambda p: p.engines, self, after)
+        return dataclasses.replace(self, engines=after)
 
     def predict(self, points: Any) -> tuple[Array, Array]:
         """Mean and standard deviation of f (noise not included) at points (n, d).

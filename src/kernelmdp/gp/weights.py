@@ -28,10 +28,10 @@ from kernelmdp.types import Key
 #: Rows conditioned on at once; more would cost h³ in the small factor.
 BLOCK = 128
 #: Points predicted at once: their basis values stay in cache.
-CHUNK = 1024
+CHUNK = 2048
 #: Rows or points, as a multiple of the rank, that make a triangular root worth its cost; and the
 #: panels in which a product skips its zeros.
-MANY, PANELS = 2, 6
+MANY, PANELS = 2, 4
 
 
 class WeightPath(Path):

@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
@@ -68,10 +69,9 @@ def require_positive_definite(result: Any, indicator: Array, what: str, hint: st
     Under tracing the check is compiled in and fires when the program runs.
     """
     message = f"{what} is not positive definite in {indicator.dtype}; {hint}"
-    broken = ~jnp.all(jnp.isfinite(indicator))
     if is_traced(indicator):
-        return eqx.error_if(result, broken, message)
-    if bool(broken):
+        return eqx.error_if(result, ~jnp.all(jnp.isfinite(indicator)), message)
+    if not np.isfinite(np.asarray(indicator)).all():
         raise PositiveDefiniteError(message)
     return result
 
