@@ -202,6 +202,14 @@ class GPyTorchLove300(GPyTorchLove500):
     root_size = 300
 
 
+class GPyTorchLove300AsShipped(GPyTorchLove300):
+    """The same without our repair."""
+
+    name = "gpytorch LOVE 300, tight CG"
+    rows = frozenset({"append"})
+    repaired = False
+
+
 class BoTorch(Contender):
     name = "botorch"
     library = "botorch"  # a process apart from GPyTorch's, whose defaults it changes
@@ -374,6 +382,7 @@ CONTENDERS: tuple[type[Contender], ...] = (
     GPyTorchFloat32,
     GPyTorchLove100,
     GPyTorchLove300,
+    GPyTorchLove300AsShipped,
     GPyTorchLove500,
     BoTorch,
     BoTorchCached,

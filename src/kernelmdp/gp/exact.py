@@ -23,14 +23,14 @@ from kernelmdp.numerics.factor import (
     checked_cholesky,
     cholesky,
     solve_lower,
-    solve_lower_rows,
     solve_lower_transposed,
 )
 from kernelmdp.types import Key
 
-FIRST, STEP = 256, 128  # smallest capacity, and what capacities are multiples of
+FIRST, STEP = 256, 128  # smallest capacity, and what growing capacities are multiples of
+BULK = 16  # the same for a large first batch, which should not pay for slack
 # Points predicted at once: so many that the substitution runs at full speed, within memory.
-CHUNK, ENTRIES = 256, 2**24
+CHUNK, ENTRIES = 256, 2**22
 JITTER = 1e-10  # of the largest variance, in joint draws of noiseless values
 
 
@@ -87,7 +87,7 @@ class ExactEngine(Engine):
         while capacity < needed:
             capacity += max(capacity // 4 // STEP, 1) * STEP
         if rows > self.capacity // 4:
-            capacity = -(-needed // STEP) * STEP  # a large first batch: no slack to pay for
+            capacity = -(-needed // BULK) * BULK
         more = capacity - self.capacity
         padding = jnp.eye(capacity, dtype=self.factor.dtype)
         return ExactEngine(
@@ -146,9 +146,8 @@ class ExactEngine(Engine):
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
         def some(z: Array) -> tuple[Array, Array]:
-            across = gram(self.kernel, z, self.points) * self._seen[None, :]
-            solved = solve_lower_rows(self.factor, across)
-            return solved @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=1)
+            solved = self._solved(z)
+            return solved.T @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=0)
 
         return in_chunks(some, points, max(CHUNK, ENTRIES // self.capacity))
 

@@ -11,7 +11,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
@@ -34,11 +33,6 @@ def solve_lower_transposed(
 ) -> Float[Array, "n k"]:
     """C⁻ᵀ B by backward substitution."""
     return solve_triangular(factor, right, lower=True, trans=1)
-
-
-def solve_lower_rows(factor: Float[Array, "n n"], rows: Float[Array, "k n"]) -> Float[Array, "k n"]:
-    """(C⁻¹ Bᵀ)ᵀ = B C⁻ᵀ: forward substitution for right-hand sides that lie in rows."""
-    return lax.linalg.triangular_solve(factor, rows, left_side=False, lower=True, transpose_a=True)
 
 
 def lower_root(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
