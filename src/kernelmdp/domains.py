@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.stats import qmc
 
@@ -46,6 +47,10 @@ class Domain(abc.ABC):
     @abc.abstractmethod
     def project(self, positions: Sequence[int]) -> "Domain":
         """The domain that some coordinates range over."""
+
+    @abc.abstractmethod
+    def nearest(self, points: jax.Array) -> jax.Array:
+        """Points (n, d) brought into the domain: Π_S of a raw outcome. Can be traced."""
 
     @property
     def dimension(self) -> int:
@@ -98,20 +103,29 @@ def _floats(argument: str, value: Any) -> np.ndarray:
 class Box(Domain):
     """All points between ``low`` and ``high``, coordinate by coordinate.
 
+    Along the axes in ``periodic`` the two ends are the same place, as for an angle: what leaves
+    at one end comes in at the other. Elsewhere it is clipped.
+
     >>> Box(low=[0, 0], high=[1, 2]).dimension
     2
+    >>> Box([-1.0, -1.0], [1.0, 1.0], periodic=[0]).nearest(np.array([[1.5, 1.5]])).tolist()
+    [[-0.5, 1.0]]
     """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
+    periodic: tuple[int, ...]
 
-    def __init__(self, low: Any, high: Any) -> None:
+    def __init__(self, low: Any, high: Any, periodic: Sequence[int] = ()) -> None:
+        object.__setattr__(self, "periodic", tuple(int(axis) for axis in periodic))
         object.__setattr__(self, "low", _numbers("low", low))
         object.__setattr__(self, "high", _numbers("high", high))
         if len(self.low) != len(self.high):
             raise ShapeError("high", f"{len(self.low)} numbers like low", f"{len(self.high)}")
         if not all(a < b for a, b in zip(self.low, self.high, strict=True)):
             raise ArgumentError("low", "below high in every coordinate", f"{self.low}, {self.high}")
+        if not set(self.periodic) <= set(range(len(self.low))):
+            raise ArgumentError("periodic", f"axes below {len(self.low)}", list(self.periodic))
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -138,14 +152,22 @@ class Box(Domain):
         return low + (high - low) * np.concatenate([border, faces, unit])
 
     def project(self, positions: Sequence[int]) -> "Box":
-        return Box([self.low[i] for i in positions], [self.high[i] for i in positions])
+        around = [place for place, i in enumerate(positions) if i in self.periodic]
+        return Box([self.low[i] for i in positions], [self.high[i] for i in positions], around)
+
+    def nearest(self, points: jax.Array) -> jax.Array:
+        low, high = (jnp.asarray(end, points.dtype)[None, :] for end in self.bounds)
+        around = np.isin(np.arange(self.dimension), self.periodic)[None, :]
+        wrapped = low + jnp.mod(points - low, high - low)
+        return jnp.where(around, wrapped, jnp.clip(points, low, high))
 
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
         low, high = self.bounds
         return np.maximum(np.maximum(low - points, points - high), 0.0)
 
     def __repr__(self) -> str:
-        return f"Box(low={list(self.low)}, high={list(self.high)})"
+        around = f", periodic={list(self.periodic)}" if self.periodic else ""
+        return f"Box(low={list(self.low)}, high={list(self.high)}{around})"
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -193,6 +215,11 @@ class FiniteSet(Domain):
 
     def project(self, positions: Sequence[int]) -> "FiniteSet":
         return FiniteSet(np.unique(np.array(self.points)[:, list(positions)], axis=0))
+
+    def nearest(self, points: jax.Array) -> jax.Array:
+        array = jnp.asarray(np.array(self.points), points.dtype)
+        gaps = jnp.sum((points[:, None, :] - array[None, :, :]) ** 2, axis=2)
+        return array[jnp.argmin(gaps, axis=1)]
 
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
         array = np.array(self.points)
@@ -279,6 +306,13 @@ class Product(Domain):
             raise ArgumentError("positions", "coordinates grouped by factor", list(positions))
         parts = [(self.factors[i][0], self.factors[i][1].project(own)) for i, own in runs]
         return parts[0][1] if len(parts) == 1 else Product(tuple(parts))
+
+    def nearest(self, points: jax.Array) -> jax.Array:
+        parts, start = [], 0
+        for _, domain in self.factors:
+            parts.append(domain.nearest(points[:, start : start + domain.dimension]))
+            start += domain.dimension
+        return jnp.concatenate(parts, axis=1)
 
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
         parts, start = [], 0

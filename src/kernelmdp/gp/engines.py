@@ -42,6 +42,10 @@ class Engine(eqx.Module):
         """Joint posterior covariance of f at the points."""
 
     @abc.abstractmethod
+    def mean_path(self) -> Path:
+        """The posterior mean as a function of its own: cheaper than ``moments``."""
+
+    @abc.abstractmethod
     def draw(self, frequencies: int, *, key: Key) -> Path:
         """One function from the posterior; ``frequencies`` matters to approximate draws only."""
 

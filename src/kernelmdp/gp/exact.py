@@ -34,6 +34,19 @@ CHUNK, ENTRIES = 256, 2**22
 JITTER = 1e-10  # of the largest variance, in joint draws of noiseless values
 
 
+class MeanPath(Path):
+    """k(z, X) coefficients."""
+
+    kernel: Kernel
+    points: Float[Array, "c d"]
+    coefficients: Float[Array, "c p"]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
+        return in_chunks(
+            lambda z: gram(self.kernel, z, self.points) @ self.coefficients, points, CHUNK
+        )
+
+
 class PathwisePath(Path):
     """Matheron's rule: a prior draw with random features, plus k(z, X) coefficients."""
 
@@ -154,6 +167,9 @@ class ExactEngine(Engine):
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         solved = self._solved(points)
         return gram(self.kernel, points, points) - solved.T @ solved
+
+    def mean_path(self) -> Path:
+        return MeanPath(self.kernel, self.points, self._update(jnp.zeros_like(self.whitened)))
 
     def draw(self, frequencies: int, *, key: Key) -> Path:
         """Approximate in law: the prior draw has random features, the update is exact."""

@@ -162,6 +162,17 @@ class Posterior(eqx.Module):
             exact=not exact,
         )
 
+    def mean_function(self) -> FunctionSample:
+        """The posterior mean as one function, to be called like a draw."""
+        return FunctionSample(
+            layout=self.layout,
+            paths=_mean_paths(self.engines),
+            mean=self.mean,
+            scalar=self.scalar,
+            dtype=self.dtype,
+            exact=True,
+        )
+
     def sample_at(self, points: Any, *, key: Key, draws: int = 1) -> Array:
         """Joint draws of the values at finitely many points: shape (draws, n), or (draws, n, m).
 
@@ -247,3 +258,8 @@ def _output_covariance(posterior: Posterior, z: Array) -> Array:
 @eqx.filter_jit
 def _draw(engines: tuple[Engine, ...], frequencies: int, keys: Key) -> tuple[Any, ...]:
     return tuple(e.draw(frequencies, key=keys[i]) for i, e in enumerate(engines))
+
+
+@eqx.filter_jit
+def _mean_paths(engines: tuple[Engine, ...]) -> tuple[Any, ...]:
+    return tuple(engine.mean_path() for engine in engines)

@@ -129,6 +129,9 @@ class WeightEngine(Engine):
         spread = self.basis(points) @ self.root
         return spread @ spread.T
 
+    def mean_path(self) -> Path:
+        return WeightPath(self.basis, self.weights)
+
     def draw(self, frequencies: int, *, key: Key) -> Path:
         """Exact in law: w = weights + root ε."""
         noise = jax.random.normal(key, self.weights.shape, self.weights.dtype)

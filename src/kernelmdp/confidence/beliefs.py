@@ -1,0 +1,93 @@
+"""What is known of an unknown MDP: posteriors of its mean reward and mean transition.
+
+Transitions are learned as (outcome − offset) / scale, where the offset is a known guess, usually
+"the state stays where it is", and the scale, one number a coordinate, makes increments of
+comparable size. A known reward function takes the place of the reward's posterior.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kernelmdp.gp import Posterior
+from kernelmdp.gp.means import Mean
+from kernelmdp.mdp.model import Known, reward_values
+from kernelmdp.types import Key
+
+
+class Transition(eqx.Module):
+    """Mean next states: offset(z) + scale · residual(z)."""
+
+    residual: Callable[..., Any]
+    offset: Mean
+    scale: Float[Array, " m"]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        return self.offset(points) + self.scale[None, :] * self.residual(points)
+
+
+class Beliefs(eqx.Module):
+    """Posteriors after the data seen so far; ``condition`` returns others."""
+
+    reward: Posterior | Callable[..., Any]
+    transition: Posterior
+    offset: Mean
+    scale: Float[Array, " m"]
+
+    @property
+    def reward_known(self) -> bool:
+        """Whether the reward is a known function rather than learned."""
+        return not isinstance(self.reward, Posterior)
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """Information gained so far about reward (0 when known) and transition."""
+        reward = self.reward.information_gain if isinstance(self.reward, Posterior) else 0.0
+        return reward, self.transition.information_gain
+
+    def condition(self, points: Any, rewards: Any, outcomes: Any) -> "Beliefs":
+        """After observing rewards (n,) and raw outcomes (n, m) at points z (n, d)."""
+        reward = self.reward
+        if isinstance(reward, Posterior):
+            reward = reward.condition(points, rewards)
+        residuals = _residuals(self.offset, self.scale, jnp.asarray(points), jnp.asarray(outcomes))
+        transition = self.transition.condition(points, residuals)
+        return Beliefs(reward, transition, self.offset, self.scale)
+
+    def mean(self) -> Known:
+        """The MDP of the posterior means."""
+        reward = self.reward
+        return Known(
+            reward.mean_function() if isinstance(reward, Posterior) else reward,
+            Transition(self.transition.mean_function(), self.offset, self.scale),
+        )
+
+    def sample(self, *, key: Key) -> Known:
+        """One MDP drawn from the posterior, the reward and the transition independently."""
+        reward_key, transition_key = jax.random.split(key)
+        reward = self.reward
+        return Known(
+            reward.sample(key=reward_key) if isinstance(reward, Posterior) else reward,
+            Transition(self.transition.sample(key=transition_key), self.offset, self.scale),
+        )
+
+    def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
+        """Mean and standard deviation of the mean reward; the latter 0 when it is known."""
+        if isinstance(self.reward, Posterior):
+            return self.reward.predict(points)
+        values = reward_values(self.reward, points)
+        return values, jnp.zeros_like(values)
+
+    def predict_state(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
+        """Mean next states, and standard deviations *in units of the scale*, both (n, m)."""
+        mean, std = self.transition.predict(points)
+        return self.offset(points) + self.scale[None, :] * mean, std
+
+
+@eqx.filter_jit
+def _residuals(offset: Mean, scale: Array, points: Array, outcomes: Array) -> Array:
+    return (outcomes - offset(points)) / scale[None, :]

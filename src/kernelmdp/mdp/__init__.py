@@ -1,0 +1,41 @@
+"""What an MDP is: spaces, noise, models, policies, episodes and the value of a policy."""
+
+from kernelmdp.mdp.evaluation import (
+    Value,
+    action_grid,
+    grid_value,
+    monte_carlo_value,
+    optimal_value,
+    optimal_values,
+    policy_values,
+)
+from kernelmdp.mdp.grid import StateGrid, Stencil
+from kernelmdp.mdp.mdp import MDP, Episode, play, rollout, step
+from kernelmdp.mdp.model import Known, Model, Outlook
+from kernelmdp.mdp.noise import SILENT, Gaussian, Noise, Uniform
+from kernelmdp.mdp.policy import Policy
+
+__all__ = [
+    "MDP",
+    "SILENT",
+    "Episode",
+    "Gaussian",
+    "Known",
+    "Model",
+    "Noise",
+    "Outlook",
+    "Policy",
+    "StateGrid",
+    "Stencil",
+    "Uniform",
+    "Value",
+    "action_grid",
+    "grid_value",
+    "monte_carlo_value",
+    "optimal_value",
+    "optimal_values",
+    "play",
+    "policy_values",
+    "rollout",
+    "step",
+]

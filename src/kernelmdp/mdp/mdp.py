@@ -1,0 +1,121 @@
+"""Episodic MDPs: spaces, horizon, a model of the means, and additive noise."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import Domain, Product, join
+from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.model import Model
+from kernelmdp.mdp.noise import Noise
+from kernelmdp.mdp.policy import Policy
+from kernelmdp.types import Key
+
+
+class MDP(eqx.Module):
+    """H periods of s' = Π_S(P̄(s, a) + ε), r = R̄(s, a) + ε, with the means given by ``model``.
+
+    The raw outcome P̄(s, a) + ε is what is regressed on, the state is its projection to the state
+    space (math B13): so noise stays zero-mean and the state space bounded.
+
+    ``reward_range`` holds every mean reward; values are clipped accordingly. Distances between
+    states are measured after division by ``metric``, one number an axis. ``lipschitz`` is L, a
+    bound of how fast the expected value of the next state changes with its mean (Assumption A1).
+    """
+
+    model: Model
+    states: Domain = eqx.field(static=True)
+    actions: Domain = eqx.field(static=True)
+    horizon: int = eqx.field(static=True)
+    reward_noise: Noise = eqx.field(static=True)
+    transition_noise: Noise = eqx.field(static=True)
+    reward_range: tuple[float, float] = eqx.field(static=True)
+    metric: tuple[float, ...] = eqx.field(static=True)
+    lipschitz: Float[Array, ""]
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        states: Domain,
+        actions: Domain,
+        horizon: int,
+        reward_noise: Noise,
+        transition_noise: Noise,
+        reward_range: tuple[float, float] = (-float("inf"), float("inf")),
+        metric: tuple[float, ...] | None = None,
+        lipschitz: float | Float[Array, ""] = float("inf"),
+    ) -> None:
+        if horizon < 1:
+            raise ArgumentError("horizon", "at least 1", horizon)
+        self.model = model
+        self.states, self.actions, self.horizon = states, actions, int(horizon)
+        self.reward_noise, self.transition_noise = reward_noise, transition_noise
+        self.reward_range = (float(reward_range[0]), float(reward_range[1]))
+        self.metric = (1.0,) * states.dimension if metric is None else tuple(map(float, metric))
+        self.lipschitz = jnp.asarray(lipschitz, float)
+
+    @property
+    def points(self) -> Product:
+        """Where z = (s, a) lives, with the names "state" and "action"."""
+        return join(state=self.states, action=self.actions)
+
+
+class Episode(eqx.Module):
+    """One episode: H + 1 states, and what happened in each of the H periods.
+
+    ``outcomes`` are next states before their projection to the state space.
+    """
+
+    states: Float[Array, "H1 m"]
+    actions: Float[Array, "H q"]
+    rewards: Float[Array, " H"]
+    outcomes: Float[Array, "H m"]
+
+    @property
+    def points(self) -> np.ndarray:
+        """z = (s, a) of every period, (H, d)."""
+        return np.concatenate([np.asarray(self.states)[:-1], np.asarray(self.actions)], axis=1)
+
+    @property
+    def total(self) -> float:
+        """The return: the sum of rewards."""
+        return float(np.sum(np.asarray(self.rewards)))
+
+
+def step(
+    mdp: MDP, states: Float[Array, "n m"], actions: Float[Array, "n q"], *, key: Key
+) -> tuple[Float[Array, " n"], Float[Array, "n m"], Float[Array, "n m"]]:
+    """Noisy rewards, raw outcomes and next states of n independent transitions."""
+    reward_key, state_key = jax.random.split(key)
+    outlook = mdp.model(jnp.concatenate([states, actions], axis=1))
+    noise = mdp.reward_noise.draw((states.shape[0], 1), key=reward_key)[:, 0]
+    outcomes = outlook.state + mdp.transition_noise.draw(outlook.state.shape, key=state_key)
+    return outlook.reward + noise, outcomes, mdp.states.nearest(outcomes)
+
+
+@eqx.filter_jit
+def rollout(
+    mdp: MDP, policy: Policy, starts: Float[Array, "n m"], *, key: Key
+) -> tuple[Float[Array, "H1 n m"], Float[Array, "H n q"], Float[Array, "H n"], Float[Array, "H n m"]]:
+    """n episodes side by side: states, actions, rewards and raw outcomes, periods first."""
+
+    def one(states: Array, period: Array) -> tuple[Array, tuple[Array, ...]]:
+        actions = policy.actions(states, period)
+        rewards, outcomes, after = step(
+            mdp, states, actions, key=jax.random.fold_in(key, period)
+        )
+        return after, (states, actions, rewards, outcomes)
+
+    last, (states, actions, rewards, outcomes) = jax.lax.scan(
+        one, starts, jnp.arange(mdp.horizon)
+    )
+    return jnp.concatenate([states, last[None]]), actions, rewards, outcomes
+
+
+def play(mdp: MDP, policy: Policy, start: Float[Array, " m"], *, key: Key) -> Episode:
+    """One episode of a policy in an MDP."""
+    states, actions, rewards, outcomes = rollout(mdp, policy, start[None, :], key=key)
+    return Episode(states[:, 0], actions[:, 0], rewards[:, 0], outcomes[:, 0])

@@ -1,0 +1,66 @@
+"""What a planner sees of a model: one function from points z = (s, a) to an outlook.
+
+A plain MDP has one mean reward and one mean next state at every z. A family of plausible MDPs has
+a centre and a width at every z instead (math D1: the confidence sets are pointwise tubes, so the
+best member can be chosen at each z separately). Width zero is a plain MDP, so one planner serves
+both of the paper's planners.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kernelmdp.errors import ShapeError
+
+
+class Outlook(NamedTuple):
+    """What may happen at n points: arrays over points.
+
+    ``reward`` ± ``reward_width`` holds every plausible mean reward; the plausible mean next
+    states are ``state`` + the ball of radius ``radius`` (in the metric of the MDP), or, when
+    ``root`` is given, the ellipsoid ``state`` + root·(unit ball). None means width zero.
+    """
+
+    reward: Float[Array, " n"]
+    state: Float[Array, "n m"]
+    reward_width: Float[Array, " n"] | None = None
+    radius: Float[Array, " n"] | None = None
+    root: Float[Array, "n m m"] | None = None
+
+
+class Model(eqx.Module):
+    """From points z = (s, a) to what may happen there."""
+
+    @abc.abstractmethod
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook: ...
+
+
+class Known(Model):
+    """One mean reward function and one mean transition function: a plain MDP.
+
+    Both take points (n, d) and give (n,) and (n, m).
+    """
+
+    reward: Callable[..., Any]
+    transition: Callable[..., Any]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+        return Outlook(
+            reward=reward_values(self.reward, points), state=jnp.asarray(self.transition(points))
+        )
+
+
+def reward_values(reward: Callable[..., Any], points: Float[Array, "n d"]) -> Float[Array, " n"]:
+    """A known reward at points, with its shape checked."""
+    values = jnp.asarray(reward(points), points.dtype)
+    if values.shape != points.shape[:1]:
+        raise ShapeError(
+            "reward",
+            f"a function of points (n, d) with values (n,), here {points.shape[:1]}",
+            f"shape {values.shape}",
+        )
+    return values
