@@ -39,7 +39,7 @@ def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1
     nodes = jnp.asarray(grid.nodes)
 
     def backup(after: Array, period: Array) -> tuple[Array, Array]:
-        actions = policy.actions(nodes, period)
+        actions = policy.at_nodes(grid, period)
         outlook = mdp.model(jnp.concatenate([nodes, actions], axis=1))
         values = outlook.reward + grid.stencil(outlook.state).read(grid.expectation(after))
         return values, values
@@ -50,9 +50,7 @@ def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1
 
 
 @eqx.filter_jit
-def optimal_values(
-    mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]
-) -> Float[Array, "H1 N"]:
+def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> Float[Array, "H1 N"]:
     """V*_h at the nodes for h = 1..H + 1, over finitely many actions, without optimism."""
     nodes = jnp.asarray(grid.nodes)
 

@@ -99,19 +99,17 @@ def step(
 @eqx.filter_jit
 def rollout(
     mdp: MDP, policy: Policy, starts: Float[Array, "n m"], *, key: Key
-) -> tuple[Float[Array, "H1 n m"], Float[Array, "H n q"], Float[Array, "H n"], Float[Array, "H n m"]]:
+) -> tuple[
+    Float[Array, "H1 n m"], Float[Array, "H n q"], Float[Array, "H n"], Float[Array, "H n m"]
+]:
     """n episodes side by side: states, actions, rewards and raw outcomes, periods first."""
 
     def one(states: Array, period: Array) -> tuple[Array, tuple[Array, ...]]:
         actions = policy.actions(states, period)
-        rewards, outcomes, after = step(
-            mdp, states, actions, key=jax.random.fold_in(key, period)
-        )
+        rewards, outcomes, after = step(mdp, states, actions, key=jax.random.fold_in(key, period))
         return after, (states, actions, rewards, outcomes)
 
-    last, (states, actions, rewards, outcomes) = jax.lax.scan(
-        one, starts, jnp.arange(mdp.horizon)
-    )
+    last, (states, actions, rewards, outcomes) = jax.lax.scan(one, starts, jnp.arange(mdp.horizon))
     return jnp.concatenate([states, last[None]]), actions, rewards, outcomes
 
 

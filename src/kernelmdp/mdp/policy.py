@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain, FiniteSet
+from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.types import Key
 
 
@@ -19,6 +20,10 @@ class Policy(eqx.Module):
     @abc.abstractmethod
     def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
         """Actions in n states at one period; can be traced."""
+
+    def at_nodes(self, grid: StateGrid, period: Any) -> Float[Array, "N q"]:
+        """Actions at the nodes of a grid."""
+        return self.actions(jnp.asarray(grid.nodes), period)
 
     def __call__(self, state: Any, period: int) -> np.ndarray:
         """The action in one state, for use outside compiled programs."""

@@ -1,0 +1,155 @@
+"""An environment: the truth, where episodes start, and what an agent may be told of it."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import FiniteSet
+from kernelmdp.errors import ArgumentError, ShapeError
+from kernelmdp.kernels import Kernel, OutputKernel
+from kernelmdp.mdp import MDP, Known, StateGrid, Value, action_grid, optimal_value
+from kernelmdp.numerics.checks import choice, float_array, require_finite
+from kernelmdp.types import Key
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Environment:
+    """A known MDP to learn in, with suggestions for those who do not know it.
+
+    Kernels act on points z = (state, action). Transitions are learned as the scaled residual
+    (outcome − offset)/scale, where the offset is 0 ("zero") or the state ("identity").
+    """
+
+    name: str
+    #: The truth; its model is ``Known``.
+    mdp: MDP
+    #: A state, or a function from a key to one.
+    start: tuple[float, ...] | Callable[[Key], Any]
+    reward_kernel: Kernel
+    transition_kernel: OutputKernel
+    offset: str
+    #: One number for each coordinate of the state.
+    scale: tuple[float, ...]
+    #: Nodes along each axis that a grid planner needs for a sensible policy.
+    state_points: tuple[int, ...]
+    action_points: tuple[int, ...]
+    #: The same for the optimal value, at least as fine.
+    optimum_points: tuple[tuple[int, ...], tuple[int, ...]]
+    #: Norms of R̄ and of the scaled residual for these kernels; None where there is none or it is
+    #: not known.
+    norm_reward: float | None = None
+    norm_transition: float | None = None
+    #: By which rule ``lipschitz`` was found.
+    lipschitz_rule: str = "none: infinite"
+    #: Standard deviation to regress scaled residuals with when the truth has no noise.
+    noise_floor: float = 1e-3
+    #: The optimal value at the fixed start when it was computed beforehand.
+    optimum: Value | None = None
+    _values: dict[tuple[float, ...], Value] = dataclasses.field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        m, q = self.mdp.states.dimension, self.mdp.actions.dimension
+        choice("offset", self.offset, ("zero", "identity"))
+        fine_states, fine_actions = self.optimum_points
+        for argument, given, size in (
+            ("scale", self.scale, m),
+            ("state_points", self.state_points, m),
+            ("action_points", self.action_points, q),
+            ("optimum_points", fine_states, m),
+            ("optimum_points", fine_actions, q),
+        ):
+            if len(given) != size:
+                raise ShapeError(argument, f"{size} numbers", given)
+        if self.transition_kernel.outputs != m:
+            raise ShapeError("transition_kernel", f"{m} outputs", self.transition_kernel.outputs)
+        if not isinstance(self.mdp.model, Known):
+            raise ArgumentError("mdp", "one with a Known model", type(self.mdp.model).__name__)
+        if not callable(self.start):
+            object.__setattr__(self, "start", self._state(self.start))
+
+    @property
+    def known_reward(self) -> Callable[..., Any]:
+        """The true mean reward: points (n, d) -> (n,)."""
+        assert isinstance(self.mdp.model, Known)
+        return self.mdp.model.reward
+
+    @property
+    def lipschitz(self) -> float:
+        """L, a bound of how fast U_h changes with the mean next state; see ``lipschitz_rule``."""
+        return float(self.mdp.lipschitz)
+
+    @property
+    def residual_noise(self) -> np.ndarray:
+        """Standard deviations to regress scaled residuals with: the truth's, or the floor, (m,)."""
+        deviations = self.mdp.transition_noise.standard_deviations(len(self.scale))
+        return np.maximum(deviations / np.array(self.scale), self.noise_floor)
+
+    @property
+    def grid(self) -> StateGrid:
+        """The default grid of states."""
+        return StateGrid(self.mdp.states, self.state_points, self.mdp.transition_noise)
+
+    @property
+    def actions(self) -> np.ndarray:
+        """The default actions of a grid planner, (A, q); all of a finite set."""
+        return action_grid(self.mdp.actions, self.action_points)
+
+    def starts(self, key: Key) -> Float[Array, " m"]:
+        """The state in which an episode starts; a fixed start needs nothing of the key."""
+        state = self.start(key) if callable(self.start) else self.start
+        return jnp.asarray(self._state(state))
+
+    def reset(self, *, key: Key, state: Any = None) -> Float[Array, " m"]:
+        """The start of an episode: ``state`` when it is given, else as ``starts``."""
+        return self.starts(key) if state is None else jnp.asarray(self._state(state))
+
+    def residuals(
+        self, points: Float[Array, "n d"], outcomes: Float[Array, "n m"]
+    ) -> Float[Array, "n m"]:
+        """(outcome − offset)/scale: what transitions are learned as, from points and outcomes."""
+        before = points[:, : outcomes.shape[1]] if self.offset == "identity" else 0 * outcomes
+        return (outcomes - before) / jnp.asarray(self.scale)[None, :]
+
+    def optimal_value(self, start: Any = None) -> Value:
+        """V*_1 at a state (the fixed start unless given), with its error; computed once."""
+        if start is None:
+            if callable(self.start):
+                raise ArgumentError("start", f"a state, as {self.name} has no fixed start", None)
+            start = self.start
+        state = self._state(start)
+        if self.optimum is not None and state == self.start:
+            return self.optimum
+        if state not in self._values:
+            states, actions = self.optimum_points
+            self._values[state] = optimal_value(
+                self.mdp, state, state_points=states, action_points=actions
+            )
+        return self._values[state]
+
+    def _state(self, value: Any) -> tuple[float, ...]:
+        """A state as a tuple, checked to be one of this environment's."""
+        m = self.mdp.states.dimension
+        array = np.asarray(float_array(value, "start"))
+        if array.shape != (m,):
+            raise ShapeError("start", f"a state of {m} numbers", f"shape {array.shape}")
+        require_finite("start", array)
+        self.mdp.states.require_inside("start", array[None, :])
+        if isinstance(self.mdp.states, FiniteSet):
+            return tuple(float(x) for x in array)
+        # A periodic axis has one name for its two ends.
+        return tuple(float(x) for x in np.asarray(self.mdp.states.nearest(array[None, :]))[0])
+
+    def __repr__(self) -> str:
+        mdp = self.mdp
+        size = f"L={self.lipschitz:.3g}" if math.isfinite(self.lipschitz) else "L=inf"
+        return (
+            f"Environment({self.name!r}, states={mdp.states}, actions={mdp.actions}, "
+            f"horizon={mdp.horizon}, {size})"
+        )

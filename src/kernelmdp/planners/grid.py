@@ -1,0 +1,262 @@
+"""Value iteration on a grid of states, for an MDP or for a family of plausible ones.
+
+Tables of the model are computed once an episode for all pairs of nodes and actions; then each of
+the H backups is a few reads. Between nodes values are interpolated: the plan is as good as the
+grid, and its error is estimated by ``GridPlanner.error``, certified by ``CertifiedPlanner``.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import Box
+from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.evaluation import Value, action_grid
+from kernelmdp.mdp.grid import StateGrid
+from kernelmdp.mdp.mdp import MDP
+from kernelmdp.mdp.model import Model, Outlook
+from kernelmdp.mdp.policy import Policy
+from kernelmdp.numerics.checks import choice
+from kernelmdp.planners.envelope import lipschitz_envelope
+from kernelmdp.planners.optimism import Choice, choice_for, with_radius
+from kernelmdp.types import Key
+
+#: Values closer than this, relatively, are a tie, which round-off must not decide.
+TIE = 1e-9
+#: Nodes along each axis when nothing is said, by the number of axes.
+STATE_POINTS = {1: 101, 2: 61, 3: 25, 4: 13}
+ACTION_POINTS = {1: 21, 2: 9, 3: 5}
+MEMORY = 4 * 2**30
+
+
+class GridPolicy(Policy):
+    """Looks one period ahead from the actual state, with the plan's values after that."""
+
+    model: Model
+    tables: Any  # of each period, prepared for the choice of the next state
+    ladder: Array
+    lipschitz: Float[Array, ""]
+    menu: Float[Array, "A q"]
+    priority: Float[Array, "H A"]
+    node_actions: Float[Array, "H N q"]
+    choice: Choice = eqx.field(static=True)
+    action_counts: tuple[int, ...] | None = eqx.field(static=True)  # to refine between actions
+    reward_range: tuple[float, float] = eqx.field(static=True)
+
+    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+        count, options = states.shape[0], self.menu.shape[0]
+        points = _pairs(states, self.menu)
+        outlook = with_radius(self.model(points), self.choice.metric)
+        places = self.choice.locate(outlook, self.ladder, self.lipschitz)
+        table = jax.tree.map(lambda leaf: leaf[period], self.tables)
+        values = optimistic_reward(outlook, self.reward_range) + self.choice.read(table, places)
+        return best_actions(
+            values.reshape(count, options), self.menu, self.priority[period], self.action_counts
+        )
+
+    def at_nodes(self, grid: StateGrid, period: Any) -> Float[Array, "N q"]:
+        """Actions at the nodes: the tables of the plan know them."""
+        if grid == self.choice.grid:
+            return self.node_actions[period]
+        return self.actions(jnp.asarray(grid.nodes), period)
+
+
+class Plan(eqx.Module):
+    """A policy, the value it was planned to have, and what is known of that value's error."""
+
+    policy: Policy
+    values: Float[Array, "H1 N"]
+    grid: StateGrid = eqx.field(static=True)
+
+    def value(self, state: Any) -> float:
+        """The planned value of the first period at a state."""
+        row = jnp.asarray(state, float)[None, :]
+        return float(_value(self.values[0], row, self.grid))
+
+
+@eqx.filter_jit
+def _value(values: Array, row: Array, grid: StateGrid) -> Array:
+    return grid.value_at(values, row)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class GridPlanner:
+    """Plans on a grid of states and actions.
+
+    ``state_points`` and ``action_points`` are numbers of nodes along each axis (one number for
+    all). ``optimism`` says how a family's next state is chosen: "ball" searches the set of
+    plausible ones, "bonus" adds L times its radius. ``envelope`` enforces the MDP's L, when that
+    is finite. ``refine`` moves the chosen action off the grid to the top of a parabola.
+    """
+
+    state_points: int | tuple[int, ...] | None = None
+    action_points: int | tuple[int, ...] | None = None
+    optimism: str = "ball"
+    envelope: bool = True
+    refine: bool = True
+
+    def __post_init__(self) -> None:
+        choice("optimism", self.optimism, ("ball", "bonus"))
+
+    def grid(self, mdp: MDP) -> StateGrid:
+        """The nodes this planner lays over an MDP's states."""
+        points = _counts("state_points", self.state_points, mdp.states.dimension, STATE_POINTS)
+        return StateGrid(mdp.states, points, mdp.transition_noise)
+
+    def menu(self, mdp: MDP) -> tuple[np.ndarray, tuple[int, ...] | None]:
+        """Actions tried, (A, q), and their counts along each axis when they form a grid."""
+        points = _counts("action_points", self.action_points, mdp.actions.dimension, ACTION_POINTS)
+        regular = isinstance(mdp.actions, Box) and self.refine
+        return action_grid(mdp.actions, points), points if regular else None
+
+    def __call__(self, mdp: MDP, *, key: Key) -> Plan:
+        """The optimal policy for the MDP, or for the best member of a family."""
+        grid = self.grid(mdp)
+        menu, counts = self.menu(mdp)
+        self._require_memory(mdp, len(grid.nodes), len(menu))
+        return _plan(self, mdp, grid, jnp.asarray(menu), counts, key)
+
+    def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
+        """The planned value with an estimate of its error: the change from half the cells."""
+        half = lambda n: (n - 1) // 2 + 1  # noqa: E731
+        counts = self.menu(mdp)[1]
+        coarse = dataclasses.replace(
+            self,
+            state_points=tuple(max(2, half(n)) for n in plan.grid.counts),
+            action_points=tuple(max(2, half(n)) for n in counts) if counts else self.action_points,
+        )
+        value = plan.value(state)
+        return Value(value, abs(value - coarse(mdp, key=key).value(state)), "estimate")
+
+    def _require_memory(self, mdp: MDP, nodes: int, options: int) -> None:
+        corners = 2**mdp.states.dimension
+        needed = nodes * options * (12 * corners + 8 * (2 * mdp.points.dimension + 4))
+        needed += 8 * mdp.horizon * nodes * 10
+        if needed > MEMORY:
+            raise ArgumentError(
+                "state_points",
+                f"a grid that fits in {MEMORY / 2**30:.0f} GiB: use fewer state_points or "
+                "action_points",
+                f"{nodes:,} states x {options:,} actions, about {needed / 2**30:.1f} GiB",
+            )
+
+
+def optimistic_reward(outlook: Outlook, reward_range: tuple[float, float]) -> Float[Array, " n"]:
+    """min(μ_R + β_R σ_R, B_R √κ): the best plausible mean reward."""
+    reward = outlook.reward
+    if outlook.reward_width is not None:
+        reward = reward + outlook.reward_width
+    return jnp.clip(reward, *reward_range)
+
+
+def best_actions(
+    values: Float[Array, "n A"],
+    menu: Float[Array, "A q"],
+    priority: Float[Array, " A"],
+    counts: tuple[int, ...] | None,
+) -> Float[Array, "n q"]:
+    """The best action in each row; ties by priority; then off the grid, along each axis."""
+    top = jnp.max(values, axis=1, keepdims=True)
+    tied = values >= top - TIE * (1 + jnp.abs(top))
+    best = jnp.argmax(jnp.where(tied, priority[None, :], -jnp.inf), axis=1)
+    chosen = menu[best]
+    if counts is None:
+        return chosen
+    shifts, stride = [], 1
+    for axis in range(len(counts) - 1, -1, -1):
+        n = counts[axis]
+        place = (best // stride) % n
+        inner = (place > 0) & (place < n - 1)
+        rows = jnp.arange(values.shape[0])
+        left, right = (
+            values[rows, jnp.clip(best + side * stride, 0, values.shape[1] - 1)] for side in (-1, 1)
+        )
+        bend = left - 2 * top[:, 0] + right
+        low, high = menu[0, axis], menu[-1, axis]
+        width = (high - low) / max(n - 1, 1)
+        safe = inner & (bend < -TIE * (1 + jnp.abs(top[:, 0])))
+        move = jnp.where(safe, (left - right) / (2 * jnp.where(safe, bend, 1.0)), 0.0)
+        shifts.append(width * jnp.clip(move, -0.5, 0.5))
+        stride *= n
+    return chosen + jnp.stack(shifts[::-1], axis=1)
+
+
+@eqx.filter_jit
+def _plan(
+    planner: GridPlanner,
+    mdp: MDP,
+    grid: StateGrid,
+    menu: Array,
+    action_counts: tuple[int, ...] | None,
+    key: Key,
+) -> Plan:
+    nodes, options = jnp.asarray(grid.nodes), menu.shape[0]
+    outlook = with_radius(mdp.model(_pairs(nodes, menu)), mdp.metric)
+    chooser = choice_for(planner.optimism, grid, mdp.metric, outlook)
+    ladder = chooser.ladder_for(outlook)
+    places = chooser.locate(outlook, ladder, mdp.lipschitz)
+    rewards = optimistic_reward(outlook, mdp.reward_range)
+    # Ties are common in the first episodes; one seeded order of actions for each period.
+    priority = jax.random.uniform(key, (mdp.horizon, options))
+    optimistic = outlook.radius is not None or outlook.root is not None
+
+    def backup(after: Array, period: Array) -> tuple[Array, tuple[Array, Array, Any]]:
+        expected = grid.expectation(after)
+        if optimistic and planner.envelope and isinstance(grid.states, Box):
+            expected = lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
+        table = chooser.prepare(expected, ladder)
+        values = (rewards + chooser.read(table, places)).reshape(-1, options)
+        left = (mdp.horizon - period).astype(values.dtype)
+        low, high = (_times(left, bound) for bound in mdp.reward_range)
+        best = jnp.clip(jnp.max(values, axis=1), low, high)
+        chosen = best_actions(values, menu, priority[period], action_counts)
+        return best, (best, chosen, table)
+
+    last = jnp.zeros(len(grid.nodes))
+    _, (values, chosen, tables) = jax.lax.scan(backup, last, jnp.arange(mdp.horizon), reverse=True)
+    policy = GridPolicy(
+        model=mdp.model,
+        tables=tables,
+        ladder=ladder,
+        lipschitz=mdp.lipschitz,
+        menu=menu,
+        priority=priority,
+        node_actions=chosen,
+        choice=chooser,
+        action_counts=action_counts,
+        reward_range=mdp.reward_range,
+    )
+    return Plan(policy, jnp.concatenate([values, last[None]]), grid)
+
+
+def _times(left: Array, bound: float) -> Any:
+    return left * bound if math.isfinite(bound) else bound
+
+
+def _pairs(states: Array, menu: Array) -> Array:
+    """All points z = (s, a), actions fastest."""
+    count, options = states.shape[0], menu.shape[0]
+    return jnp.concatenate(
+        [jnp.repeat(states, options, axis=0), jnp.tile(menu, (count, 1))], axis=1
+    )
+
+
+def _counts(argument: str, given: Any, axes: int, usual: dict[int, int]) -> tuple[int, ...]:
+    if given is None:
+        if axes not in usual:
+            raise ArgumentError(
+                argument,
+                f"at most {max(usual)} axes for a grid, or counts for each",
+                f"{axes} axes",
+            )
+        given = usual[axes]
+    counts = (int(given),) * axes if np.ndim(given) == 0 else tuple(int(n) for n in given)
+    if len(counts) != axes or min(counts) < 1:
+        raise ArgumentError(argument, f"{axes} counts of at least 1", given)
+    return counts

@@ -1,0 +1,276 @@
+"""The best plausible next state: max of U over a ball or ellipsoid around the mean (math D1).
+
+Each way is a pair of steps. ``locate`` is done once an episode for all state-action pairs: where
+to read, in tables of the lattice. ``prepare`` turns U of one period into the table that ``read``
+then reads at those places. Nothing here depends on how the widths came about.
+
+- Plain: no width; U at the mean.
+- Interval: one dimension; the exact maximum of the piecewise linear U over an interval, by a
+  sparse table of range maxima.
+- Discs: two dimensions or more; U dilated by balls of a ladder of radii, read by interpolation in
+  place and radius. Exact for balls of the ladder up to the lattice; between rungs linear.
+- Candidates: an ellipsoid in two dimensions or more; the best of finitely many members.
+- Bonus: U at the mean plus L times the radius (math D3), an upper bound without a search.
+The Discs and Candidates maxima are up to the lattice, not rounded up: no certificate.
+"""
+
+import abc
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import Box
+from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.grid import StateGrid, Stencil
+from kernelmdp.mdp.model import Outlook
+from kernelmdp.planners.envelope import offsets_by_length, padded
+
+RUNGS = 6  # of the ladder of radii, besides those of single cells
+DIRECTIONS, SHELLS = 16, (0.5, 1.0)  # of candidates in an ellipsoid
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice(abc.ABC):
+    """How the next state is chosen among the plausible ones; see the module's text."""
+
+    grid: StateGrid
+    metric: tuple[float, ...]
+
+    @abc.abstractmethod
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> Any:
+        """Where to read for n points; ``ladder`` from ``ladder_for`` all points of the episode."""
+
+    @abc.abstractmethod
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Any:
+        """The table of one period, from U on the lattice."""
+
+    @abc.abstractmethod
+    def read(self, prepared: Any, places: Any) -> Float[Array, " n"]:
+        """The best expected value at n points."""
+
+    def ladder_for(self, outlook: Outlook) -> Array:
+        """Radii in metric units for which tables are prepared."""
+        return jnp.zeros(1)
+
+    @property
+    def _periodic(self) -> tuple[int, ...]:
+        return self.grid.states.periodic if isinstance(self.grid.states, Box) else ()
+
+
+class Plain(Choice):
+    """There is nothing to choose."""
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> Stencil:
+        return self.grid.stencil(outlook.state)
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+        return table
+
+    def read(self, prepared: Array, places: Stencil) -> Float[Array, " n"]:
+        return places.read(prepared)
+
+
+class Bonus(Choice):
+    """W(Π μ) + L ρ."""
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Stencil, Array]:
+        assert outlook.radius is not None
+        bonus = jnp.where(outlook.radius > 0, lipschitz * outlook.radius, 0.0)
+        return self.grid.stencil(outlook.state), bonus
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+        return table
+
+    def read(self, prepared: Array, places: tuple[Stencil, Array]) -> Float[Array, " n"]:
+        return places[0].read(prepared) + places[1]
+
+
+class _Range(NamedTuple):
+    ends: Stencil  # of both ends, (n, 4)
+    first: Array
+    last: Array
+    level: Array
+    empty: Array
+
+
+class Interval(Choice):
+    """One dimension: the larger of both ends and of the nodes between them."""
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> _Range:
+        assert outlook.radius is not None
+        count, step = self.grid.lattice_shape[0], float(self.grid.spacing[0])
+        origin = float(self.grid.lattice[0, 0])
+        place = (outlook.state[:, 0] - origin) / step
+        reach = outlook.radius * self.metric[0] / step
+        top = count - 1
+        if self._periodic:  # three turns side by side; half a turn reaches everything
+            place, reach, top = (
+                jnp.mod(place, count) + count,
+                jnp.minimum(reach, count / 2),
+                (3 * count - 1),
+            )
+        low, high = (jnp.clip(place + sign * reach, 0, top) for sign in (-1, 1))
+        first, last = jnp.ceil(low).astype(jnp.int32), jnp.floor(high).astype(jnp.int32)
+        length = jnp.maximum(last - first + 1, 1)
+        level = jnp.floor(jnp.log2(length.astype(place.dtype)) + 1e-9).astype(jnp.int32)
+        index, weight = [], []
+        for end in (low, high):
+            base = jnp.clip(jnp.floor(end), 0, top - 1).astype(jnp.int32)
+            share = end - base
+            index += [base, base + 1]
+            weight += [1 - share, share]
+        ends = Stencil(jnp.stack(index, axis=1), jnp.stack(weight, axis=1))
+        first = jnp.minimum(first, top)
+        return _Range(ends, first, jnp.maximum(last, 0), level, last < first)
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "levels M"]:
+        """S[k, i] = max U[i .. i + 2^k − 1]."""
+        row = jnp.tile(table, 3) if self._periodic else table
+        rows = [row]
+        for k in range(int(math.log2(row.shape[0]))):
+            rows.append(jnp.maximum(rows[-1], jnp.roll(rows[-1], -(2**k))))
+        return jnp.stack(rows)
+
+    def read(self, prepared: Float[Array, "levels M"], places: _Range) -> Float[Array, " n"]:
+        ends = prepared[0][places.ends.index] * places.ends.weight
+        best = jnp.maximum(ends[:, 0] + ends[:, 1], ends[:, 2] + ends[:, 3])
+        back = places.last - (1 << places.level) + 1
+        inside = jnp.maximum(
+            prepared[places.level, places.first], prepared[places.level, jnp.maximum(back, 0)]
+        )
+        return jnp.where(places.empty, best, jnp.maximum(best, inside))
+
+
+class _Rung(NamedTuple):
+    stencil: Stencil
+    rung: Array
+    share: Array
+
+
+class Discs(Choice):
+    """Two dimensions or more: U dilated by balls, for a ladder of radii."""
+
+    def ladder_for(self, outlook: Outlook) -> Array:
+        assert outlook.radius is not None
+        cells = np.sort(self.grid.spacing / np.array(self.metric))
+        low, high = self.grid.states.bounds
+        diameter = float(np.linalg.norm((high - low) / np.array(self.metric)))
+        largest = jnp.minimum(jnp.max(outlook.radius), diameter)
+        steps = jnp.maximum(largest * (jnp.arange(1, RUNGS + 1) / RUNGS) ** 2, cells[-1])
+        # Below one cell a ball holds no other node: the rungs of single cells bridge that.
+        return jnp.concatenate([jnp.zeros(1), jnp.asarray(cells), steps])
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> _Rung:
+        assert outlook.radius is not None
+        rung = jnp.clip(jnp.searchsorted(ladder, outlook.radius) - 1, 0, ladder.shape[0] - 2)
+        gap = ladder[rung + 1] - ladder[rung]
+        share = (outlook.radius - ladder[rung]) / jnp.where(gap > 0, gap, 1.0)
+        return _Rung(
+            self.grid.stencil(outlook.state), rung.astype(jnp.int32), jnp.clip(share, 0.0, 1.0)
+        )
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "K M"]:
+        levels, pads = self._range_maxima(table)
+        return lax.map(lambda radius: self._dilated(levels, pads, radius), ladder)
+
+    def read(self, prepared: Float[Array, "K M"], places: _Rung) -> Float[Array, " n"]:
+        size = prepared.shape[1]
+        flat = prepared.reshape(-1)
+        index = places.stencil.index + (places.rung * size)[:, None]
+        low = jnp.sum(flat[index] * places.stencil.weight, axis=1)
+        high = jnp.sum(flat[index + size] * places.stencil.weight, axis=1)
+        return low + places.share * (high - low)
+
+    def _range_maxima(self, table: Array) -> tuple[Array, tuple[int, ...]]:
+        """Running maxima over 2^k nodes of the last axis, of the padded table."""
+        values, pads = padded(table, self.grid, -jnp.inf)
+        rows = [values]
+        for k in range(int(math.log2(self.grid.lattice_shape[-1] * 2 + 1))):
+            rows.append(jnp.maximum(rows[-1], jnp.roll(rows[-1], -(2**k), axis=-1)))
+        return jnp.stack(rows), pads
+
+    def _dilated(self, levels: Array, pads: tuple[int, ...], radius: Array) -> Array:
+        """max of U over the nodes within ``radius``, as a union of runs along the last axis."""
+        shape = self.grid.lattice_shape
+        steps = self.grid.spacing / np.array(self.metric)
+        offsets, lengths = offsets_by_length(pads[:-1], steps[:-1])
+        slack = 1e-9 * float(steps.max())
+
+        def one(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            i, best = state
+            left = jnp.sqrt(jnp.maximum((radius + slack) ** 2 - lengths[i] ** 2, 0.0))
+            half = jnp.minimum(jnp.floor(left / steps[-1]), pads[-1]).astype(jnp.int32)
+            level = jnp.floor(jnp.log2((2 * half + 1).astype(left.dtype)) + 1e-9)
+            level = level.astype(jnp.int32)
+            starts = [jnp.asarray(p, jnp.int32) + offsets[i, j] for j, p in enumerate(pads[:-1])]
+            for last in (pads[-1] - half, pads[-1] + half + 1 - (1 << level)):
+                run = lax.dynamic_slice(levels, (level, *starts, last), (1, *shape))[0]
+                best = jnp.maximum(best, run)
+            return i + 1, best
+
+        def more(state: tuple[Array, Array]) -> Array:
+            i = state[0]
+            within = lengths[jnp.minimum(i, len(lengths) - 1)] <= radius + slack
+            return (i < len(lengths)) & within
+
+        begin = jnp.full(shape, -jnp.inf, levels.dtype)
+        return lax.while_loop(more, one, (jnp.zeros((), jnp.int32), begin))[1].reshape(-1)
+
+
+class Candidates(Choice):
+    """An ellipsoid mean + root·(unit ball): the best of members spread over it."""
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Array, Array]:
+        assert outlook.root is not None
+        return outlook.state, outlook.root
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+        return table
+
+    def read(self, prepared: Array, places: tuple[Array, Array]) -> Float[Array, " n"]:
+        means, roots = places
+
+        def one(best: Array, unit: Array) -> tuple[Array, None]:
+            member = means + jnp.einsum("nij,j->ni", roots, unit)
+            return jnp.maximum(best, self.grid.stencil(member).read(prepared)), None
+
+        start = self.grid.stencil(means).read(prepared)
+        return lax.scan(one, start, jnp.asarray(self._units()))[0]
+
+    def _units(self) -> np.ndarray:
+        m = self.grid.states.dimension
+        if m == 2:
+            angles = 2 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
+            sphere = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        else:
+            normal = np.random.default_rng(0).normal(size=(DIRECTIONS * m, m))
+            sphere = np.concatenate([np.eye(m), -np.eye(m), normal])
+            sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+        return np.concatenate([shell * sphere for shell in SHELLS])
+
+
+def choice_for(optimism: str, grid: StateGrid, metric: tuple[float, ...], outlook: Any) -> Choice:
+    """The way to choose, from what the outlook (or its shapes) has and the word given."""
+    if outlook.radius is None and outlook.root is None:
+        return Plain(grid, metric)
+    if optimism == "bonus":
+        if outlook.radius is None:
+            raise ArgumentError("optimism", "'ball' for ellipsoids", "'bonus'")
+        return Bonus(grid, metric)
+    if not isinstance(grid.states, Box):
+        raise ArgumentError("optimism", "'bonus' for a finite set of states", repr(optimism))
+    if outlook.root is not None:
+        return Candidates(grid, metric)
+    return Interval(grid, metric) if grid.states.dimension == 1 else Discs(grid, metric)
+
+
+def with_radius(outlook: Outlook, metric: tuple[float, ...]) -> Outlook:
+    """In one dimension an ellipsoid is an interval."""
+    if outlook.root is None or outlook.root.shape[1] > 1:
+        return outlook
+    return outlook._replace(radius=jnp.abs(outlook.root[:, 0, 0]) / metric[0], root=None)
