@@ -12,7 +12,7 @@ MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 # From the bottom; layers of one row are siblings that do not know each other.
 ORDER = [
-    ["errors", "types", "numerics", "domains"],
+    ["errors", "types", "numerics", "domains", "version"],
     ["kernels"],
     ["gp", "mdp"],
     ["information"],
@@ -25,6 +25,7 @@ ORDER = [
 GROUND = {
     "errors": set(),
     "types": set(),
+    "version": set(),
     "numerics": {"errors", "types"},
     "domains": {"errors", "types", "numerics"},
 }

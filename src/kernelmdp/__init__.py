@@ -9,9 +9,52 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from kernelmdp import errors, gp, information, kernels  # noqa: E402  (64 bits first)
+from kernelmdp import (  # noqa: E402  (64 bits first)
+    agents,
+    confidence,
+    envs,
+    errors,
+    gp,
+    information,
+    kernels,
+    mdp,
+    planners,
+)
+from kernelmdp.agents import GPUCRL, PSRL, Greedy, Oracle, Problem, Random, load  # noqa: E402
+from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
+from kernelmdp.envs import from_gymnasium, make, register  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
+from kernelmdp.planners import GridPlanner  # noqa: E402
+from kernelmdp.version import __version__  # noqa: E402
 
-__version__ = "0.1.0"
-__all__ = ["Box", "Domain", "FiniteSet", "errors", "gp", "information", "join", "kernel", "kernels"]
+register()  # gymnasium.make("kernelmdp/PendulumSwingup-v0") and its like
+
+__all__ = [
+    "GPUCRL",
+    "PSRL",
+    "Box",
+    "Confidence",
+    "Domain",
+    "FiniteSet",
+    "Greedy",
+    "GridPlanner",
+    "Oracle",
+    "Problem",
+    "Random",
+    "__version__",
+    "agents",
+    "confidence",
+    "envs",
+    "errors",
+    "from_gymnasium",
+    "gp",
+    "information",
+    "join",
+    "kernel",
+    "kernels",
+    "load",
+    "make",
+    "mdp",
+    "planners",
+]

@@ -67,7 +67,7 @@ class Domain(abc.ABC):
         """Coordinates by name, such as state and action; empty when unnamed."""
         return {}
 
-    def require_inside(self, argument: str, points: jax.Array) -> None:
+    def require_inside(self, argument: str, points: jax.Array | np.ndarray) -> None:
         """DomainError that names the worst point, its coordinate and the distance."""
         if is_traced(points):
             return

@@ -50,5 +50,9 @@ class PositiveDefiniteError(KernelMDPError, ArithmeticError):
     """A matrix lost positive definiteness; the object that was asked stays valid."""
 
 
+class CheckpointError(KernelMDPError):
+    """A file is not a saved agent, or one of another problem; nothing was changed."""
+
+
 class ApproximationWarning(UserWarning):
     """A result is approximate in a way the caller may not expect."""

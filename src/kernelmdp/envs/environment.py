@@ -140,11 +140,12 @@ class Environment:
         if array.shape != (m,):
             raise ShapeError("start", f"a state of {m} numbers", f"shape {array.shape}")
         require_finite("start", array)
-        self.mdp.states.require_inside("start", array[None, :])
+        row = jnp.asarray(array, float)[None, :]
+        self.mdp.states.require_inside("start", row)
         if isinstance(self.mdp.states, FiniteSet):
             return tuple(float(x) for x in array)
         # A periodic axis has one name for its two ends.
-        return tuple(float(x) for x in np.asarray(self.mdp.states.nearest(array[None, :]))[0])
+        return tuple(float(x) for x in np.asarray(self.mdp.states.nearest(row))[0])
 
     def __repr__(self) -> str:
         mdp = self.mdp

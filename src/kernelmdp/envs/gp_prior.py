@@ -20,10 +20,11 @@ from kernelmdp.kernels import Kernel, SquaredExponential
 from kernelmdp.mdp import Known
 from kernelmdp.numerics.checks import integer
 
-#: Prior variances: sup |f| of a draw is about 1. A mean next state outside S is projected.
-REWARD_VARIANCE, TRANSITION_VARIANCE = 0.25, 0.2
+#: Prior variance of both: sup |f| of a draw is about 1. A mean next state outside S is projected.
+#: One kernel for both is compiled once.
+VARIANCE = 0.2
 #: How far |k − k_r| may go in drawing the truth.
-TOLERANCE = 1e-8
+TOLERANCE = 1e-6
 
 
 def gp_prior(
@@ -36,16 +37,14 @@ def gp_prior(
 ) -> Environment:
     """S = A = [−1, 1], R̄ and P̄ drawn from the kernels (scaled SE of lengthscale 0.5)."""
     points = unit_points(1)
-    smooth = SquaredExponential(LENGTHSCALE)
+    usual = VARIANCE * SquaredExponential(LENGTHSCALE)
     kernels = (
-        REWARD_VARIANCE * smooth if reward_kernel is None else reward_kernel,
-        TRANSITION_VARIANCE * smooth if transition_kernel is None else transition_kernel,
+        usual if reward_kernel is None else reward_kernel,
+        usual if transition_kernel is None else transition_kernel,
     )
     keys = jax.random.split(jax.random.key(integer("seed", seed, least=0)))
     reward, transition = (
-        posterior(
-            kernel, noise_variance=1.0, domain=points, tolerance=TOLERANCE
-        ).sample(key=key)
+        posterior(kernel, noise_variance=1.0, domain=points, tolerance=TOLERANCE).sample(key=key)
         for kernel, key in zip(kernels, keys, strict=True)
     )
     return unit_environment(

@@ -6,6 +6,7 @@ Points are z = (θ, ω, u).
 """
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -52,7 +53,7 @@ class Motion(eqx.Module):
         def slope(angle: Array, speed: Array) -> tuple[Array, Array]:
             return speed, acceleration(angle, speed, torque)
 
-        def part(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        def part(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
             angle, speed = state
             a1, s1 = slope(angle, speed)
             a2, s2 = slope(angle + h / 2 * a1, speed + h / 2 * s1)

@@ -14,7 +14,14 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.envs.environment import Environment
-from kernelmdp.envs.unit_box import HORIZON, LENGTHSCALE, NOISE, Coordinates, unit_environment, unit_points
+from kernelmdp.envs.unit_box import (
+    HORIZON,
+    LENGTHSCALE,
+    NOISE,
+    Coordinates,
+    unit_environment,
+    unit_points,
+)
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import Kernel, SquaredExponential
 from kernelmdp.kernels.base import gram
@@ -48,12 +55,18 @@ class Expansion(eqx.Module):
 
 
 def expansion(
-    kernel: Kernel, domain: Domain, *, norm: float, band: tuple[float, float], key: Key
+    kernel: Kernel,
+    domain: Domain,
+    *,
+    norm: float,
+    band: tuple[float, float],
+    key: Key,
+    attempts: int = ATTEMPTS,
 ) -> Expansion:
     """A random function of this norm whose sup on a net lies in the band."""
     low, high = (jnp.asarray(end)[None, :] for end in domain.bounds)
     net = jnp.asarray(domain.net(5_000)[0])
-    for attempt in range(ATTEMPTS):
+    for attempt in range(attempts):
         centre_key, weight_key = jax.random.split(jax.random.fold_in(key, attempt))
         places = jax.random.uniform(centre_key, (CENTRES, domain.dimension))
         drawn = Expansion(

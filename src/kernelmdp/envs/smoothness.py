@@ -1,10 +1,10 @@
 """L, the Lipschitz constant of U_h(p) = E V_{h+1}(Π_S(p + ε)), that Gaussian noise provides.
 
 Distances are those of the MDP's metric. Two rules, for noise with deviations sd:
-- noise (math B8): L ≤ span V_{h+1} / √(2π), in units of sd, with span V_{h+1} ≤ (H − h) · range of R;
+- noise (math B8): L ≤ span V_{h+1} / √(2π), in units of sd, span V_{h+1} ≤ (H − h) · range of R;
 - solved (math D7): the largest slope of U on a grid, and what it can change by between two nodes,
-  0.484 · span V_{h+1} · spacing (‖∇²U‖ ≤ 4φ(1)/2 · span). V is that of the grid: the error of the
-  solution itself, small beside this allowance, is not counted.
+  0.484 · span V_{h+1} · spacing (‖∇²U‖ ≤ 4φ(1)/2 · span); or span V_{h+1} / √(2π), if smaller. V is
+  that of the grid: the error of the solution itself is not counted.
 """
 
 import dataclasses
@@ -23,8 +23,8 @@ from kernelmdp.mdp import MDP, Gaussian, StateGrid, action_grid, optimal_values
 #: 2 φ(1), φ the standard normal density: the bound of |∇²U| by the span, in units of sd.
 BEND = 2 * math.exp(-0.5) / math.sqrt(2 * math.pi)
 
-SOLVED = "solved: largest slope of U on the grid of the solved truth plus curvature (math D7)"
-NOISE = "noise: span of values over the noise (math B8)"
+SOLVED = "solved: slopes of U plus curvature, or span over noise, of the solved truth (math D7, B8)"
+NOISE = "noise: range of rewards over the noise (math B8)"
 
 
 def with_lipschitz(
@@ -48,7 +48,8 @@ def with_lipschitz(
     spans = np.asarray(jnp.max(values, axis=1) - jnp.min(values, axis=1))
     spacing = float(np.linalg.norm(grid.spacing / deviations))
     slopes = np.asarray(_slopes(values, grid, jnp.asarray(grid.spacing / deviations)))
-    solved = float(np.max(slopes + BEND * spans * spacing, initial=0.0))
+    steepest = np.minimum(slopes + BEND * spans * spacing, spans / math.sqrt(2 * math.pi))
+    solved = float(np.max(steepest, initial=0.0))
     found, rule = (solved, SOLVED) if solved <= noise else (noise, NOISE)
     return eqx.tree_at(lambda own: own.lipschitz, mdp, jnp.asarray(found * unit)), rule
 

@@ -27,12 +27,12 @@ QUADRATURE, REACH = 9, 4.0
 class Stencil(NamedTuple):
     """Where to read a table for n points: indices and the weights they count with."""
 
-    index: Int[Array, "n c"]
+    where: Int[Array, "n c"]
     weight: Float[Array, "n c"]
 
     def read(self, table: Float[Array, " N"]) -> Float[Array, " n"]:
         """The table at the points."""
-        return jnp.sum(table[self.index] * self.weight, axis=1)
+        return jnp.sum(table[self.where] * self.weight, axis=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,8 @@ class Noise(abc.ABC):
 
     def draw(self, shape: tuple[int, ...], *, key: Key) -> jax.Array:
         """Independent draws; the last axis of ``shape`` runs over the axes of the state."""
-        return jnp.asarray(self.along(shape[-1])) * self._unit_draw(shape, key)
+        sizes = jnp.broadcast_to(jnp.asarray(self.along(shape[-1])), shape)
+        return sizes * self._unit_draw(shape, key)
 
     @property
     @abc.abstractmethod

@@ -66,7 +66,7 @@ def _all_offsets(
 ) -> Array:
     """min over offsets o of U(p + o) + L‖o‖, nearest first, until no farther one can matter."""
     shape = grid.lattice_shape
-    values, pads = padded(table, grid, jnp.inf)
+    values, pads = padded(table, grid)
     offsets, lengths = offsets_by_length(pads, grid.spacing / np.array(metric))
     span = jnp.max(table) - jnp.min(table)
 
@@ -84,17 +84,18 @@ def _all_offsets(
     return lax.while_loop(more, one, start)[1].reshape(-1)
 
 
-def padded(table: Array, grid: StateGrid, fill: float) -> tuple[Array, tuple[int, ...]]:
-    """A table of the lattice with room for every offset: half a turn, or a whole axis, each way."""
+def padded(table: Array, grid: StateGrid) -> tuple[Array, tuple[int, ...]]:
+    """A table of the lattice with room for every offset: half a turn, or a whole axis, each way.
+
+    Beyond a border stands the value of the border, as where a state is projected: that place is
+    nearer than the offset says, so it changes neither a maximum over a ball nor an envelope.
+    """
     values = table.reshape(grid.lattice_shape)
     around = grid.states.periodic if isinstance(grid.states, Box) else ()
     pads = tuple(n // 2 if j in around else n - 1 for j, n in enumerate(values.shape))
     for j, pad in enumerate(pads):
         widths = [(pad, pad) if i == j else (0, 0) for i in range(values.ndim)]
-        if j in around:
-            values = jnp.pad(values, widths, mode="wrap")
-        else:
-            values = jnp.pad(values, widths, constant_values=fill)
+        values = jnp.pad(values, widths, mode="wrap" if j in around else "edge")
     return values, pads
 
 

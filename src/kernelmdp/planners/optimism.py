@@ -8,7 +8,8 @@ then reads at those places. Nothing here depends on how the widths came about.
 - Interval: one dimension; the exact maximum of the piecewise linear U over an interval, by a
   sparse table of range maxima.
 - Discs: two dimensions or more; U dilated by balls of a ladder of radii, read by interpolation in
-  place and radius. Exact for balls of the ladder up to the lattice; between rungs linear.
+  place and radius. Around a node, with a radius of the ladder, it is the maximum over all chords
+  through nodes; between nodes and rungs it is linear.
 - Candidates: an ellipsoid in two dimensions or more; the best of finitely many members.
 - Bonus: U at the mean plus L times the radius (math D3), an upper bound without a search.
 The Discs and Candidates maxima are up to the lattice, not rounded up: no certificate.
@@ -30,7 +31,7 @@ from kernelmdp.mdp.grid import StateGrid, Stencil
 from kernelmdp.mdp.model import Outlook
 from kernelmdp.planners.envelope import offsets_by_length, padded
 
-RUNGS = 6  # of the ladder of radii, besides those of single cells
+RUNGS = 6  # of the ladder of radii
 DIRECTIONS, SHELLS = 16, (0.5, 1.0)  # of candidates in an ellipsoid
 
 
@@ -120,9 +121,9 @@ class Interval(Choice):
         level = jnp.floor(jnp.log2(length.astype(place.dtype)) + 1e-9).astype(jnp.int32)
         index, weight = [], []
         for end in (low, high):
-            base = jnp.clip(jnp.floor(end), 0, top - 1).astype(jnp.int32)
+            base = jnp.clip(jnp.floor(end), 0, top - 1)
             share = end - base
-            index += [base, base + 1]
+            index += [base.astype(jnp.int32), base.astype(jnp.int32) + 1]
             weight += [1 - share, share]
         ends = Stencil(jnp.stack(index, axis=1), jnp.stack(weight, axis=1))
         first = jnp.minimum(first, top)
@@ -137,7 +138,7 @@ class Interval(Choice):
         return jnp.stack(rows)
 
     def read(self, prepared: Float[Array, "levels M"], places: _Range) -> Float[Array, " n"]:
-        ends = prepared[0][places.ends.index] * places.ends.weight
+        ends = prepared[0][places.ends.where] * places.ends.weight
         best = jnp.maximum(ends[:, 0] + ends[:, 1], ends[:, 2] + ends[:, 3])
         back = places.last - (1 << places.level) + 1
         inside = jnp.maximum(
@@ -157,13 +158,10 @@ class Discs(Choice):
 
     def ladder_for(self, outlook: Outlook) -> Array:
         assert outlook.radius is not None
-        cells = np.sort(self.grid.spacing / np.array(self.metric))
         low, high = self.grid.states.bounds
         diameter = float(np.linalg.norm((high - low) / np.array(self.metric)))
         largest = jnp.minimum(jnp.max(outlook.radius), diameter)
-        steps = jnp.maximum(largest * (jnp.arange(1, RUNGS + 1) / RUNGS) ** 2, cells[-1])
-        # Below one cell a ball holds no other node: the rungs of single cells bridge that.
-        return jnp.concatenate([jnp.zeros(1), jnp.asarray(cells), steps])
+        return largest * (jnp.arange(RUNGS + 1) / RUNGS) ** 2
 
     def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> _Rung:
         assert outlook.radius is not None
@@ -181,45 +179,69 @@ class Discs(Choice):
     def read(self, prepared: Float[Array, "K M"], places: _Rung) -> Float[Array, " n"]:
         size = prepared.shape[1]
         flat = prepared.reshape(-1)
-        index = places.stencil.index + (places.rung * size)[:, None]
+        index = places.stencil.where + (places.rung * size)[:, None]
         low = jnp.sum(flat[index] * places.stencil.weight, axis=1)
         high = jnp.sum(flat[index + size] * places.stencil.weight, axis=1)
         return low + places.share * (high - low)
 
     def _range_maxima(self, table: Array) -> tuple[Array, tuple[int, ...]]:
         """Running maxima over 2^k nodes of the last axis, of the padded table."""
-        values, pads = padded(table, self.grid, -jnp.inf)
+        values, pads = padded(table, self.grid)
         rows = [values]
         for k in range(int(math.log2(self.grid.lattice_shape[-1] * 2 + 1))):
             rows.append(jnp.maximum(rows[-1], jnp.roll(rows[-1], -(2**k), axis=-1)))
         return jnp.stack(rows), pads
 
     def _dilated(self, levels: Array, pads: tuple[int, ...], radius: Array) -> Array:
-        """max of U over the nodes within ``radius``, as a union of runs along the last axis."""
+        """max of U over the ball, as a union of chords along the last axis through nodes.
+
+        On a chord U is piecewise linear: its maximum is at a node or at an end, both of which are
+        looked at; so are the ball's outermost points along the other axes.
+        """
         shape = self.grid.lattice_shape
         steps = self.grid.spacing / np.array(self.metric)
         offsets, lengths = offsets_by_length(pads[:-1], steps[:-1])
-        slack = 1e-9 * float(steps.max())
 
-        def one(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        def shifted(level: Array, offset: list[Array]) -> Array:
+            starts = [jnp.asarray(pad, jnp.int32) + o for pad, o in zip(pads, offset, strict=True)]
+            return lax.dynamic_slice(levels, (level, *starts), (1, *shape))[0]
+
+        def end(offset: list[Array], axis: int, reach: Array, sign: int) -> Array:
+            """U at a place between two nodes, ``reach`` cells from the offset along an axis."""
+            whole = jnp.minimum(jnp.floor(reach), pads[axis] - 1)
+            share = jnp.minimum(reach - whole, 1.0)
+            near, far = list(offset), list(offset)
+            near[axis] = offset[axis] + sign * whole.astype(jnp.int32)
+            far[axis] = near[axis] + sign
+            ground = jnp.zeros((), jnp.int32)
+            return (1 - share) * shifted(ground, near) + share * shifted(ground, far)
+
+        def chord(state: tuple[Array, Array]) -> tuple[Array, Array]:
             i, best = state
-            left = jnp.sqrt(jnp.maximum((radius + slack) ** 2 - lengths[i] ** 2, 0.0))
-            half = jnp.minimum(jnp.floor(left / steps[-1]), pads[-1]).astype(jnp.int32)
+            left = jnp.sqrt(jnp.maximum(radius**2 - lengths[i] ** 2, 0.0)) / steps[-1]
+            half = jnp.minimum(jnp.floor(left), pads[-1]).astype(jnp.int32)
             level = jnp.floor(jnp.log2((2 * half + 1).astype(left.dtype)) + 1e-9)
             level = level.astype(jnp.int32)
-            starts = [jnp.asarray(p, jnp.int32) + offsets[i, j] for j, p in enumerate(pads[:-1])]
-            for last in (pads[-1] - half, pads[-1] + half + 1 - (1 << level)):
-                run = lax.dynamic_slice(levels, (level, *starts, last), (1, *shape))[0]
-                best = jnp.maximum(best, run)
-            return i + 1, best
+            column = [offsets[i, j] for j in range(len(shape) - 1)]
+            inside = jnp.maximum(
+                shifted(level, [*column, -half]), shifted(level, [*column, half + 1 - (1 << level)])
+            )
+            centre = [*column, jnp.zeros((), jnp.int32)]
+            last = len(shape) - 1
+            ends = jnp.maximum(end(centre, last, left, -1), end(centre, last, left, 1))
+            return i + 1, jnp.maximum(best, jnp.maximum(inside, ends))
 
         def more(state: tuple[Array, Array]) -> Array:
             i = state[0]
-            within = lengths[jnp.minimum(i, len(lengths) - 1)] <= radius + slack
+            within = lengths[jnp.minimum(i, len(lengths) - 1)] <= radius
             return (i < len(lengths)) & within
 
-        begin = jnp.full(shape, -jnp.inf, levels.dtype)
-        return lax.while_loop(more, one, (jnp.zeros((), jnp.int32), begin))[1].reshape(-1)
+        middle = [jnp.zeros((), jnp.int32)] * len(shape)
+        best = shifted(jnp.zeros((), jnp.int32), middle)
+        for axis in range(len(shape) - 1):
+            for sign in (-1, 1):
+                best = jnp.maximum(best, end(middle, axis, radius / steps[axis], sign))
+        return lax.while_loop(more, chord, (jnp.zeros((), jnp.int32), best))[1].reshape(-1)
 
 
 class Candidates(Choice):

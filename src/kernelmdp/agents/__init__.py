@@ -1,0 +1,23 @@
+"""Agents: the two algorithms and what they are compared with."""
+
+from kernelmdp.agents.base import Agent
+from kernelmdp.agents.baselines import Greedy, Oracle, Random
+from kernelmdp.agents.gp_ucrl import GPUCRL
+from kernelmdp.agents.loading import AGENTS, load
+from kernelmdp.agents.problem import Problem
+from kernelmdp.agents.psrl import PSRL
+from kernelmdp.agents.records import Result, Table
+
+__all__ = [
+    "AGENTS",
+    "GPUCRL",
+    "PSRL",
+    "Agent",
+    "Greedy",
+    "Oracle",
+    "Problem",
+    "Random",
+    "Result",
+    "Table",
+    "load",
+]

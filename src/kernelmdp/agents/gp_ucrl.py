@@ -1,0 +1,52 @@
+"""GP-UCRL (the paper's Algorithm 1): plan optimistically over every plausible MDP."""
+
+from typing import Any, ClassVar
+
+from kernelmdp.agents.base import Agent
+from kernelmdp.confidence import ConfidenceSets
+from kernelmdp.planners import Plan
+from kernelmdp.types import Key
+
+
+class GPUCRL(Agent):
+    """Optimism in the face of uncertainty.
+
+    For episodes l = 1, 2, …: build the confidence sets C_R,l and C_P,l from the data of episodes
+    before l; let M_l be every MDP inside them; choose π_l that is best for the best of them; play
+    it; update the posteriors.
+    """
+
+    name: ClassVar[str] = "gp-ucrl"
+
+    def plan(self, *, key: Key) -> Plan:
+        self.sets = self.confidence_sets()  # C_R,l and C_P,l
+        plausible = self.sets.family(self.problem.mdp(self.beliefs.mean()))  # M_l
+        return self.planner(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
+
+    def confidence_sets(self) -> ConfidenceSets:
+        """The sets of the coming episode."""
+        problem = self.problem
+        return self.confidence.sets(
+            self.beliefs,
+            episode=self.episode + 1,
+            horizon=problem.horizon,
+            domain=problem.points,
+            reward_noise=problem.reward_noise,
+            transition_noise=problem.transition_noise,
+        )
+
+    def regularisers(self) -> tuple[float, Any]:
+        """λ_R and λ_P: the paper's H and mH, or the noise variances."""
+        return self.confidence.regularisers(
+            self.problem.horizon, self.problem.states.dimension, *self.problem.noise_variances
+        )
+
+    @property
+    def covered(self) -> str:
+        return self.confidence.reason
+
+    def diagnostics(self) -> dict[str, float]:
+        return {
+            "beta_reward": float(self.sets.beta_reward),
+            "beta_transition": float(self.sets.beta_transition),
+        }

@@ -1,0 +1,61 @@
+"""Agents by name, and from files."""
+
+from typing import Any
+
+from kernelmdp.agents import checkpoint
+from kernelmdp.agents.base import Agent
+from kernelmdp.agents.baselines import Greedy, Oracle, Random
+from kernelmdp.agents.gp_ucrl import GPUCRL
+from kernelmdp.agents.problem import find_task
+from kernelmdp.agents.psrl import PSRL
+from kernelmdp.confidence import Confidence
+from kernelmdp.envs import from_gymnasium, make
+from kernelmdp.errors import ArgumentError, CheckpointError
+from kernelmdp.planners import GridPlanner
+
+AGENTS: dict[str, type[Agent]] = {
+    kind.name: kind for kind in (GPUCRL, PSRL, Greedy, Random, Oracle)
+}
+
+
+def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) -> Agent:
+    """An agent as it was saved.
+
+    ``task`` is needed when the agent was made for an object rather than a name; ``reward`` when
+    its reward was a function of the user's, ``noise`` when its noise was given.
+    """
+    description, arrays = checkpoint.read(path)
+    try:
+        kind, words = AGENTS[description["agent"]], dict(description["words"])
+        spec, seed = description["task"], int(description["seed"])
+        saved, cumulative = description["problem"], float(description["cumulative_regret"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
+    if task is None:
+        if spec is None:
+            raise ArgumentError("task", f"the task the agent was made for ({saved['name']})", None)
+        task = from_gymnasium(spec["id"]) if "id" in spec else make(**spec)
+    for name, given in (("reward", reward), ("noise", noise)):
+        if given is not None:
+            words[name] = given
+        elif name == "reward" and words[name] == "a function":
+            raise ArgumentError("reward", "the known reward function the agent was made with", None)
+        elif name == "noise" and words[name] is not None:
+            raise ArgumentError("noise", f"the noise the agent was made with, {words[name]}", None)
+    words["confidence"] = Confidence(**words["confidence"])
+    planner: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in words["planner"].items()
+    }
+    words["planner"] = GridPlanner(**planner)
+    agent = kind(find_task(task), seed=seed, **words)
+    if agent.problem.summary() != saved:
+        both = agent.problem.summary()
+        wrong = [k for k in both if both[k] != saved.get(k)]
+        raise CheckpointError(
+            f"{path}: saved for another problem: {wrong[0]} was {saved.get(wrong[0])!r}, "
+            f"here it is {both[wrong[0]]!r}"
+        )
+    for rows in zip(*(arrays[name] for name in checkpoint.ARRAYS), strict=True):
+        agent.tell(*rows)
+    agent.cumulative_regret = cumulative
+    return agent

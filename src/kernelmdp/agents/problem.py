@@ -1,0 +1,267 @@
+"""What an agent may know of the system it is to control: everything but the system itself."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.confidence import Beliefs
+from kernelmdp.domains import Box, Domain, Product, join
+from kernelmdp.envs import Environment, GymnasiumTask, from_gymnasium, make, names
+from kernelmdp.errors import ArgumentError
+from kernelmdp.gp import posterior
+from kernelmdp.gp.means import as_mean
+from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential, kernel
+from kernelmdp.mdp import MDP, Gaussian, Model, Noise
+from kernelmdp.mdp.noise import as_noise
+
+#: Lengthscales when nothing is said, as a share of an axis times √d; noise, as a share of it.
+LENGTHSCALE, NOISE = 0.2, 0.01
+#: How far a state moves in a step when nothing is said, as a share of the axis.
+STEP = 0.1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """Spaces, horizon, kernels, noise laws and constants; no truth.
+
+    ``reward`` is a known reward function of points (n, d), or None when it is to be learned.
+    """
+
+    name: str
+    states: Domain
+    actions: Domain
+    horizon: int
+    reward_kernel: Kernel
+    transition_kernel: OutputKernel
+    reward: Callable[..., Any] | None
+    reward_noise: Noise
+    transition_noise: Noise
+    offset: str = "zero"
+    scale: tuple[float, ...] = ()
+    noise_floor: float = 1e-3
+    norm_reward: float | None = None
+    norm_transition: float | None = None
+    lipschitz: float = math.inf
+    lipschitz_rule: str = "none"
+    state_points: tuple[int, ...] | None = None
+    action_points: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.scale:
+            object.__setattr__(self, "scale", (1.0,) * self.states.dimension)
+        if self.transition_kernel.outputs != self.states.dimension:
+            raise ArgumentError(
+                "transition_kernel",
+                f"{self.states.dimension} outputs, one for each coordinate of the state",
+                self.transition_kernel.outputs,
+            )
+
+    @property
+    def points(self) -> Product:
+        """Where z = (s, a) lives."""
+        return join(state=self.states, action=self.actions)
+
+    @property
+    def residual_noise(self) -> np.ndarray:
+        """Standard deviation of the scaled residuals along each axis, at least the floor."""
+        sizes = self.transition_noise.standard_deviations(self.states.dimension)
+        return np.maximum(sizes / np.array(self.scale), self.noise_floor)
+
+    @property
+    def noise_variances(self) -> tuple[float, float]:
+        """Variances to regress with: of rewards, and of scaled residuals (the largest axis)."""
+        reward = float(self.reward_noise.standard_deviations(1)[0])
+        return max(reward, self.noise_floor) ** 2, float(self.residual_noise.max()) ** 2
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """±B_R √κ, which holds every mean reward (math B2); everything when B_R is unknown."""
+        if self.reward is not None or self.norm_reward is None:
+            return -math.inf, math.inf
+        bound = self.norm_reward * math.sqrt(self.reward_kernel.variance_bound(self.points))
+        return -bound, bound
+
+    def summary(self) -> dict[str, Any]:
+        """What a saved agent must agree with to be loaded for this problem."""
+        return {
+            "name": self.name,
+            "states": repr(self.states),
+            "actions": repr(self.actions),
+            "horizon": self.horizon,
+            "reward": "learned" if self.reward is None else "known",
+            "reward_kernel": str(self.reward_kernel),
+            "transition_kernel": str(self.transition_kernel),
+            "reward_noise": repr(self.reward_noise),
+            "transition_noise": repr(self.transition_noise),
+            "offset": self.offset,
+            "scale": list(self.scale),
+        }
+
+    def mdp(self, model: Model) -> MDP:
+        """The MDP in which this model is the truth: what a planner gets."""
+        return MDP(
+            model,
+            states=self.states,
+            actions=self.actions,
+            horizon=self.horizon,
+            reward_noise=self.reward_noise,
+            transition_noise=self.transition_noise,
+            reward_range=self.reward_range,
+            metric=self.scale,
+            lipschitz=self.lipschitz,
+        )
+
+    def beliefs(self, reward_variance: float, transition_variance: float) -> Beliefs:
+        """Priors, with these variances (or regularisers) for the noise."""
+        reward: Any = self.reward
+        if reward is None:
+            reward = posterior(
+                self.reward_kernel, noise_variance=reward_variance, domain=self.points
+            )
+        m, d = self.states.dimension, self.points.dimension
+        return Beliefs(
+            reward=reward,
+            transition=posterior(
+                self.transition_kernel, noise_variance=transition_variance, domain=self.points
+            ),
+            offset=as_mean(self.offset, m, d),
+            scale=jnp.asarray(self.scale),
+        )
+
+
+def find_task(task: Any, *, horizon: int | None = None) -> Any:
+    """An environment from its name or as it is, a Gymnasium task, or a Problem."""
+    if isinstance(task, Problem | Environment | GymnasiumTask):
+        found = task
+    elif isinstance(task, str) and task in names():
+        found = make(task)
+    elif isinstance(task, str) and "/" not in task and "-v" not in task:
+        make(task)  # raises, and suggests the nearest name
+    else:
+        return from_gymnasium(task, horizon=horizon)
+    own = found.mdp.horizon if isinstance(found, Environment) else found.horizon
+    if horizon is not None and horizon != own:
+        raise ArgumentError("horizon", f"{own}, as the task has", horizon)
+    return found
+
+
+def problem_of(
+    task: Any, *, reward: Any, reward_kernel: Any, transition_kernel: Any, noise: Any
+) -> Problem:
+    """What an agent is told of a task, with the words of its user put first."""
+    if isinstance(task, Problem):
+        found = task
+    elif isinstance(task, Environment):
+        found = _problem_of_environment(task)
+    else:
+        found = _problem_of_gymnasium(task)
+    words: dict[str, Any] = {}
+    truth = task.known_reward if not isinstance(task, Problem) else task.reward
+    if reward != "learned" or not isinstance(task, Problem):
+        words["reward"] = as_reward(reward, truth)
+    if reward_kernel is not None:
+        # A norm is that of one kernel and no other.
+        words["reward_kernel"] = as_kernel("reward_kernel", reward_kernel)
+        words["norm_reward"] = None
+    if transition_kernel is not None:
+        words["transition_kernel"] = as_outputs(transition_kernel, found.states.dimension)
+        words["norm_transition"] = None
+    if noise is not None:
+        words["reward_noise"] = words["transition_noise"] = as_noise(noise)
+    return dataclasses.replace(found, **words)
+
+
+def _problem_of_environment(environment: Environment) -> Problem:
+    mdp = environment.mdp
+    return Problem(
+        name=environment.name,
+        states=mdp.states,
+        actions=mdp.actions,
+        horizon=mdp.horizon,
+        reward_kernel=environment.reward_kernel,
+        transition_kernel=environment.transition_kernel,
+        reward=None,
+        reward_noise=mdp.reward_noise,
+        transition_noise=mdp.transition_noise,
+        offset=environment.offset,
+        scale=environment.scale,
+        noise_floor=environment.noise_floor,
+        norm_reward=environment.norm_reward,
+        norm_transition=environment.norm_transition,
+        lipschitz=environment.lipschitz,
+        lipschitz_rule=environment.lipschitz_rule,
+        state_points=environment.state_points,
+        action_points=environment.action_points,
+    )
+
+
+def _problem_of_gymnasium(task: GymnasiumTask) -> Problem:
+    points = join(state=task.states, action=task.actions)
+    usual = usual_kernel(points)
+    low, high = task.states.bounds
+    return Problem(
+        name=task.name,
+        states=task.states,
+        actions=task.actions,
+        horizon=task.horizon,
+        reward_kernel=usual,
+        transition_kernel=usual @ Index(task.states.dimension),
+        reward=None,
+        reward_noise=Gaussian(NOISE, estimated=True),
+        transition_noise=Gaussian(NOISE * STEP * (high - low), estimated=True),
+        offset="identity",
+        scale=tuple(STEP * (high - low)),
+    )
+
+
+def as_reward(given: Any, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """ "learned" (None), "known" (the environment's own), or the user's function."""
+    if callable(given):
+        return given
+    if given == "learned":
+        return None
+    if given == "known" and truth is not None:
+        return truth
+    raise ArgumentError(
+        "reward", "'learned', a function of points (n, d), or 'known' where it is", repr(given)
+    )
+
+
+def as_kernel(argument: str, given: Any) -> Kernel:
+    """A kernel, or its text."""
+    found = kernel(given) if isinstance(given, str) else given
+    if not isinstance(found, Kernel):
+        raise ArgumentError(argument, "a kernel or its text", repr(given))
+    return found
+
+
+def as_outputs(given: Any, outputs: int) -> OutputKernel:
+    """A transition kernel; a scalar kernel is taken for every coordinate independently."""
+    found = kernel(given) if isinstance(given, str) else given
+    return found @ Index(outputs) if isinstance(found, Kernel) else found
+
+
+def usual_kernel(points: Product) -> Kernel:
+    """A squared exponential on every coordinate, periodic on angles, scaled by the domain."""
+    low, high = points.bounds
+    angles = [
+        axis
+        for name, domain in points.factors
+        if isinstance(domain, Box)
+        for axis in (points.names[name][i] for i in domain.periodic)
+    ]
+    lengths = LENGTHSCALE * math.sqrt(points.dimension) * np.maximum(high - low, 1e-9)
+    straight = [i for i in range(points.dimension) if i not in angles]
+    factors: list[Kernel] = [
+        Periodic(lengthscale=1.0, period=float(high[i] - low[i])).on([i]) for i in angles
+    ]
+    if straight:
+        factors.append(SquaredExponential(lengthscale=lengths[straight]).on(straight))
+    product = factors[0]
+    for factor in factors[1:]:
+        product = product * factor
+    return product

@@ -1,0 +1,36 @@
+"""A line that shows how learning goes, in a terminal; silence elsewhere."""
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+def describe(row: dict[str, Any]) -> str:
+    """The numbers of an episode that people follow."""
+    parts = [f"return {row['return']:.4g}"]
+    regret = row.get("cumulative_regret", math.nan)
+    if math.isfinite(regret):
+        parts.append(f"regret {regret:.4g}")
+    parts.append(f"gain {row.get('gain_reward', 0.0) + row['gain_transition']:.4g}")
+    return ", ".join(parts)
+
+
+def track(rows: Iterable[dict[str, Any]], *, total: int, agent: str) -> Iterator[dict[str, Any]]:
+    """Pass rows through and show them as they come: episode, return, regret, gain, time left."""
+    console = Console(file=sys.stderr)
+    columns = (
+        TextColumn("{task.fields[agent]:<8}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[numbers]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        line = bar.add_task("", total=total, agent=agent, numbers="planning")
+        for row in rows:
+            bar.update(line, advance=1, numbers=describe(row))
+            yield row

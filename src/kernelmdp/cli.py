@@ -1,0 +1,151 @@
+"""The command line, ``kmdp``."""
+
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelmdp.agents import AGENTS, Agent, Result
+from kernelmdp.agents.progress import describe, track
+from kernelmdp.envs import make, names
+from kernelmdp.errors import KernelMDPError
+from kernelmdp.experiments import RunConfig, run
+from kernelmdp.report import draw_regret, slope
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Learn to control an unknown system in few episodes: GP-UCRL and PSRL.",
+)
+
+
+def keep_compiled() -> None:
+    """Keep compiled programs in the user's cache folder: a second run starts at once."""
+    home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(home) / "kernelmdp" / "jax"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+def value_of(text: str) -> Any:
+    """A number, list or truth value where the text is one; else the text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+@app.command("run")
+def run_command(
+    env: Annotated[str, typer.Argument(help="an environment; kmdp envs lists them")],
+    out: Annotated[pathlib.Path, typer.Option(help="the run's folder; run again to go on")],
+    agent: Annotated[str, typer.Option(help="kmdp agents lists them")] = "gp-ucrl",
+    episodes: Annotated[int, typer.Option(min=1, help="in all, with those already played")] = 20,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    words: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="NAME=VALUE: a constructor word such as reward=known, confidence=valid, "
+            "confidence.delta=0.05, planner=bonus; env.NAME=VALUE for the environment",
+        ),
+    ] = None,
+) -> None:
+    """Let an agent learn in an environment."""
+    keep_compiled()
+    config = _config(env, agent, seed, words or [])
+    result = run(config, out, episodes=episodes, watch=_watch)
+    draw_regret([out], out / "figures" / "regret.png")
+    _summary(result, out)
+
+
+@app.command("envs")
+def envs_command() -> None:
+    """What there is to learn in."""
+    table = Table("environment", "states", "actions", "horizon", "optimal value", box=None)
+    for name in names():
+        env = make(name)
+        value = "by start" if callable(env.start) else str(env.optimal_value())
+        table.add_row(name, str(env.mdp.states), str(env.mdp.actions), str(env.mdp.horizon), value)
+    Console().print(table)
+
+
+@app.command("agents")
+def agents_command() -> None:
+    """Who learns."""
+    table = Table("agent", "what it does", box=None)
+    for name, kind in AGENTS.items():
+        table.add_row(name, (kind.__doc__ or "").strip().splitlines()[0])
+    Console().print(table)
+
+
+def _config(env: str, agent: str, seed: int, words: list[str]) -> RunConfig:
+    given: dict[str, dict[str, Any]] = {"env": {}, "agent": {}}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--set: expected NAME=VALUE, got {word}")
+        if name.startswith("env."):
+            given["env"][name.removeprefix("env.")] = value_of(text)
+        else:
+            given["agent"][name] = value_of(text)
+    return RunConfig(env, agent, seed, given["env"], given["agent"])
+
+
+def _watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+    """A live line in a terminal, ten plain ones elsewhere."""
+    every = max(1, total // 10)
+    plain = not Console(file=sys.stderr).is_terminal
+    for row in track(rows, total=total, agent=agent.name):
+        if plain and row["episode"] % every == 0:
+            print(f"episode {row['episode']}: {describe(row)}", file=sys.stderr, flush=True)
+        yield row
+
+
+def _summary(result: Result, out: pathlib.Path) -> None:
+    columns = result.episodes
+    table = Table(title=f"{result.agent} on {result.name}", box=None, show_header=False)
+    table.add_row("episodes", str(len(columns)))
+    table.add_row("last return", f"{columns['return'][-1]:.5g}")
+    regret = columns["cumulative_regret"]
+    if np.isfinite(regret).all():
+        error = columns["optimal_value_error"][-1]
+        table.add_row("optimal value", f"{columns['optimal_value'][-1]:.5g} ± {error:.2g}")
+        table.add_row("cumulative regret", f"{regret[-1]:.5g}")
+        table.add_row("slope of the last half", f"{slope(columns['episode'], regret):.2f}")
+    for name in ("reward", "transition"):
+        inside = columns[f"covered_{name}"]
+        if np.isfinite(inside).all():
+            table.add_row(f"{name} set held the truth", f"{np.mean(inside):.0%} of episodes")
+    seconds = (columns["plan_seconds"] + columns["update_seconds"])[2:]
+    if len(seconds):
+        table.add_row("plan and update", f"{1e3 * np.median(seconds):.1f} ms an episode")
+    table.add_row("theory", result.covered)
+    table.add_row("folder", str(out))
+    Console().print(table)
+
+
+def main() -> None:
+    """Run the command; bad input ends with one sentence and code 2."""
+    try:
+        app(standalone_mode=False)
+    except (KernelMDPError, typer.BadParameter) as error:
+        print(f"kmdp: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except typer.Exit as end:
+        raise SystemExit(end.exit_code) from None
+    except (KeyboardInterrupt, typer.Abort):
+        print("kmdp: stopped; the same command goes on from here", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Confidence sets: what is known of an MDP, how far it may be from that, and with what chance."""
+
+from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.beta import (
+    finite_beta,
+    gp_beta,
+    joint_beta,
+    log_cells,
+    misspecified_beta,
+    net_counts,
+    rkhs_beta,
+)
+from kernelmdp.confidence.sets import ConfidenceSets, Coverage, Plausible
+from kernelmdp.confidence.settings import Confidence, as_confidence
+from kernelmdp.confidence.smoothness import (
+    Supremum,
+    constants_level,
+    estimated_supremum,
+    slope_bound,
+    supremum,
+)
+
+__all__ = [
+    "Beliefs",
+    "Confidence",
+    "ConfidenceSets",
+    "Coverage",
+    "Plausible",
+    "Supremum",
+    "as_confidence",
+    "constants_level",
+    "estimated_supremum",
+    "finite_beta",
+    "gp_beta",
+    "joint_beta",
+    "log_cells",
+    "misspecified_beta",
+    "net_counts",
+    "rkhs_beta",
+    "slope_bound",
+    "supremum",
+]

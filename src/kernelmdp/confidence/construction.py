@@ -1,0 +1,200 @@
+"""Building the confidence sets of an episode: which β, with what slack, and what is covered."""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.confidence import beta as formulas
+from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.gains import gain_before
+from kernelmdp.confidence.nets import Net, log_count, net
+from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible
+from kernelmdp.confidence.settings import Confidence, explain
+from kernelmdp.confidence.smoothness import slope_bound
+from kernelmdp.domains import Domain
+from kernelmdp.errors import ArgumentError
+from kernelmdp.gp import Posterior
+from kernelmdp.gp.layouts import Dense
+from kernelmdp.mdp import Gaussian, Noise
+
+
+class _Width(NamedTuple):
+    """β and slack of one set."""
+
+    beta: float
+    slack: float
+
+
+def build(
+    confidence: Confidence,
+    beliefs: Beliefs,
+    *,
+    episode: int,
+    horizon: int,
+    domain: Domain,
+    reward_noise: Noise,
+    transition_noise: Noise,
+    slope: float | None,
+) -> ConfidenceSets:
+    """See ``Confidence.sets``."""
+    learned: list[tuple[str, Posterior, np.ndarray, float]] = []
+    norm_reward, norm_transition = confidence.norms
+    if isinstance(beliefs.reward, Posterior):
+        deviations = reward_noise.standard_deviations(1)
+        learned.append(("reward", beliefs.reward, deviations, norm_reward))
+    outputs = beliefs.transition.outputs
+    scaled = transition_noise.standard_deviations(outputs) / np.asarray(beliefs.scale, dtype=float)
+    learned.append(("transition", beliefs.transition, scaled, norm_transition))
+    # What is known needs no set: its share of δ goes to the others (math B27).
+    share = 1.0 + len(learned)
+    cells: Net | None = None
+    if confidence.setting == "rkhs":
+        _require_regularisers(confidence, learned, horizon)
+        widths = {
+            name: _rkhs(confidence, posterior, own, norm, share, domain, horizon, episode)
+            for name, posterior, own, norm in learned
+        }
+    else:
+        delta = 3 * confidence.delta / share
+        widths, cells = _gp(confidence, [row[:2] for row in learned], delta, domain, episode, slope)
+    gaps = _gaps(confidence, learned, beliefs.reward_known, reward_noise, transition_noise)
+    reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
+    plausible = Plausible(
+        beliefs=beliefs,
+        beta_reward=jnp.asarray(confidence.scale * reward.beta, float),
+        beta_transition=jnp.asarray(confidence.scale * transition.beta, float),
+        slack_reward=jnp.asarray(reward.slack, float),
+        slack_transition=jnp.asarray(transition.slack, float),
+        net=cells,
+        shape=confidence.shape,
+        reward_range=EVERYTHING,
+    )
+    return ConfidenceSets(plausible, not gaps, explain(confidence.setting, gaps))
+
+
+def _rkhs(
+    confidence: Confidence,
+    posterior: Posterior,
+    noise: np.ndarray,
+    norm: float,
+    share: float,
+    domain: Domain,
+    horizon: int,
+    episode: int,
+) -> _Width:
+    """With λ_j of its own for every output, rows divided by √λ_j have λ = 1 and noise σ_j/√λ_j."""
+    regulariser = _regulariser(posterior)
+    if confidence.gain == "maximum":
+        gain = gain_before(posterior.kernel, domain, regulariser, horizon=horizon, episode=episode)
+    else:
+        gain = posterior.information_gain
+    beta = formulas.rkhs_beta(
+        norm_bound=norm,
+        noise_proxy=float(np.max(noise / np.sqrt(regulariser))),
+        regulariser=1.0,
+        delta=confidence.delta,
+        gain=gain,
+        share=share,
+    )
+    # The bound on the diagonal says m times as much about all outputs together, unless they are
+    # independent (up to a rotation), as in every layout but the dense one.
+    error = posterior.error * (posterior.outputs if isinstance(posterior.layout, Dense) else 1)
+    if error > 0:
+        beta = formulas.misspecified_beta(
+            beta,
+            norm_bound=norm,
+            error=error,
+            count=posterior.count,
+            regulariser=float(regulariser.min()),
+        )
+    return _Width(float(beta), norm * math.sqrt(error))
+
+
+def _gp(
+    confidence: Confidence,
+    learned: list[tuple[str, Posterior]],
+    delta: float,
+    domain: Domain,
+    episode: int,
+    slope: float | None,
+) -> tuple[dict[str, _Width], Net | None]:
+    cells, log_points = None, log_count(domain)
+    if not domain.finite:
+        if slope is None:
+            slope = max(slope_bound(p.kernel, domain, delta=delta) for _, p in learned)
+        if not math.isfinite(slope):
+            raise ArgumentError(
+                "slope",
+                "a bound on partial derivatives, for a kernel that is not known to be smooth",
+                [str(p.kernel) for _, p in learned],
+            )
+        cells, log_cells = net(domain, slope=slope, episode=episode)
+
+    def single(outputs: int) -> float:
+        if cells is None:
+            points = math.exp(log_points)
+            return float(
+                formulas.finite_beta(points=points, episode=episode, delta=delta, outputs=outputs)
+            )
+        return float(
+            formulas.gp_beta(log_cells=log_cells, episode=episode, delta=delta, outputs=outputs)
+        )
+
+    widths = {}
+    for name, posterior in learned:
+        m = posterior.outputs
+        by_output = name == "reward" or confidence.shape == "trace"
+        value = single(m) if by_output else float(formulas.joint_beta(single(1), m))
+        slack = 0.0 if cells is None else math.sqrt(m) / episode**2
+        widths[name] = _Width(value, slack)
+    return widths, cells
+
+
+def _regulariser(posterior: Posterior) -> np.ndarray:
+    """λ as the posterior has it: the one place where it cannot disagree with σ."""
+    return np.asarray(posterior.noise_variance, dtype=float) + posterior.jitter
+
+
+def _require_regularisers(
+    confidence: Confidence,
+    learned: list[tuple[str, Posterior, np.ndarray, float]],
+    horizon: int,
+) -> None:
+    if confidence.regulariser != "paper":
+        return
+    for name, posterior, _, _ in learned:
+        wanted = float(horizon * posterior.outputs)
+        found = np.asarray(posterior.noise_variance, dtype=float)
+        if not np.allclose(found, wanted, rtol=1e-6):
+            raise ArgumentError(
+                "beliefs", f"a {name} with noise_variance {wanted:g}, as the paper", found.tolist()
+            )
+
+
+def _gaps(
+    confidence: Confidence,
+    learned: list[tuple[str, Posterior, np.ndarray, float]],
+    reward_known: bool,
+    reward_noise: Noise,
+    transition_noise: Noise,
+) -> tuple[str, ...]:
+    """What takes this run out of the theorem."""
+    found = list(confidence.gaps(reward_known=reward_known))
+    laws = {"reward": reward_noise, "transition": transition_noise}
+    for name, posterior, deviations, _ in learned:
+        if laws[name].estimated:
+            found.append(f"the noise of the {name} is estimated")
+        if confidence.setting == "gp":
+            if not isinstance(laws[name], Gaussian):
+                found.append(f"the noise of the {name} is not Gaussian")
+            elif not np.allclose(_regulariser(posterior), deviations**2, rtol=1e-6):
+                found.append(f"the {name}'s noise_variance is not that of the noise")
+            if posterior.error > 0:
+                found.append(f"the {name}'s kernel is approximate, to {posterior.error:.1e}")
+        elif posterior.error > 0 and posterior.error_kind != "certified":
+            found.append(
+                f"the {name}'s kernel is approximate, to {posterior.error:.1e} as measured"
+            )
+    return tuple(found)

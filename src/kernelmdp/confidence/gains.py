@@ -1,0 +1,124 @@
+"""The maximum information gain before each episode, as the paper's β wants it."""
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from kernelmdp.domains import Domain
+from kernelmdp.errors import ArgumentError
+from kernelmdp.information import closed_forms, dual, upper_bounds
+from kernelmdp.kernels import (
+    Coregionalised,
+    Independent,
+    Index,
+    Kernel,
+    OutputKernel,
+    OutputSum,
+)
+
+#: Bounds that are not lines in n are computed for n rounded up to this ratio's powers.
+RUNG = 1.25
+
+
+class GainCurve:
+    """Upper bounds of γ_{(l−1)H} for l = 1, 2, ..., never decreasing, each computed once.
+
+    For a transition kernel the structured gain, every point seen with all its outputs (math A3).
+    Only the two certificates nearest to n/λ on the dual's ladder are used, whatever others exist:
+    so the curve does not depend on what else was computed, and a resumed run finds the same.
+    """
+
+    def __init__(
+        self, kernel: Kernel | OutputKernel, domain: Domain, noise: np.ndarray, horizon: int
+    ) -> None:
+        self.horizon = horizon
+        made: dict[tuple[int, float], _Part] = {}  # equal outputs share their bounds
+        self._parts = [
+            made.setdefault((id(k), own), _Part(k, domain, own))
+            for k, own in _parts(kernel, domain, noise)
+        ]
+        self._values = [0.0]
+
+    def before(self, episode: int) -> float:
+        """The bound at n = (episode − 1)·H."""
+        while len(self._values) < episode:
+            n = len(self._values) * self.horizon
+            bound = sum(part.bound(n) for part in self._parts)
+            self._values.append(max(self._values[-1], bound))  # a larger bound is still one
+        return self._values[episode - 1]
+
+
+class _Part:
+    """Bounds for one kernel on points."""
+
+    def __init__(self, kernel: Kernel, domain: Domain, noise: float) -> None:
+        self.kernel, self.domain, self.noise = kernel, domain, noise
+        self._certified = dual.applicable(kernel, domain)
+        self._known: dict[int, float] = {}
+
+    def bound(self, n: int) -> float:
+        if self._certified:
+            ratio = n / self.noise
+            rungs = dual.ladder(self.kernel, self.domain)
+            rungs.bound(ratio, exactly=False)  # makes the two, if nobody has
+            step = math.floor(math.log(ratio, dual.RUNG))
+            nearest = [rungs.certificates[dual.RUNG**power] for power in (step, step + 1)]
+            return min(*(line.bound(ratio) for line in nearest), self._finite_rank(n))
+        # γ_n grows with n, so the bound at the next rung holds for all n before it.
+        rung = math.ceil(RUNG ** math.ceil(math.log(n, RUNG) - 1e-12))
+        if rung not in self._known:
+            found = upper_bounds(self.kernel, self.domain, max(rung, n), self.noise)
+            if not found:
+                raise ArgumentError(
+                    "gain", "'realised' for a kernel without a variance bound", self.kernel
+                )
+            self._known[rung] = min(found.values())
+        return min(self._known[rung], self._finite_rank(n))
+
+    def _finite_rank(self, n: int) -> float:
+        rank = self.kernel.rank(self.domain)
+        top = self.kernel.variance_bound(self.domain)
+        if not (math.isfinite(rank) and math.isfinite(top)):
+            return math.inf
+        return closed_forms.finite_rank(
+            rank=int(rank), variance_bound=top, n=n, noise_variance=self.noise
+        )
+
+
+def _parts(
+    kernel: Kernel | OutputKernel, domain: Domain, noise: np.ndarray
+) -> list[tuple[Kernel, float]]:
+    """Kernels on points, with noise variances, whose gains add up to at least the whole gain."""
+    least = float(noise.min())
+    if isinstance(kernel, Kernel):
+        return [(kernel.bind(domain.names), least)]
+    kernel = kernel.bind(domain.names)
+    each = np.broadcast_to(noise, (kernel.outputs,))
+    if isinstance(kernel, Independent):
+        return [(k, float(own)) for k, own in zip(kernel.kernels, each, strict=True)]
+    if isinstance(kernel, Coregionalised):
+        if isinstance(kernel.index, Index):
+            return [(kernel.kernel, float(own)) for own in each]
+        # In the coordinates of B's eigenvectors; with different noise the least one bounds.
+        scales = np.sum(np.asarray(kernel.index.root, dtype=float) ** 2, axis=0)
+        return [(kernel.kernel, least / float(b)) for b in scales]
+    assert isinstance(kernel, OutputSum)  # ln|I + A + B| ≤ ln|I + A| + ln|I + B|
+    return _parts(kernel.left, domain, noise) + _parts(kernel.right, domain, noise)
+
+
+def gain_before(
+    kernel: Kernel | OutputKernel, domain: Domain, noise: Any, *, horizon: int, episode: int
+) -> float:
+    """γ_{(l−1)H}(k, Z, λ), from a curve that is kept for kernel, domain, λ and H."""
+    leaves, structure = jax.tree.flatten(kernel)
+    own = np.atleast_1d(np.asarray(noise, dtype=float))
+    numbers = tuple((np.shape(leaf), np.asarray(leaf).tobytes()) for leaf in leaves)
+    key = (structure, numbers, domain, own.tobytes(), horizon)
+    if key not in _CURVES:
+        _CURVES[key] = GainCurve(kernel, domain, own, horizon)
+    return _CURVES[key].before(episode)
+
+
+_CURVES: dict[Any, GainCurve] = {}

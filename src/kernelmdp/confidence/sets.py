@@ -1,0 +1,208 @@
+"""Confidence sets and the family of MDPs they leave plausible (paper, Sections 3.1 and 4.1)."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kernelmdp.confidence import shapes
+from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.nets import Net
+from kernelmdp.gp import Posterior
+from kernelmdp.mdp import MDP, Model, Outlook
+from kernelmdp.mdp.model import reward_values
+
+EVERYTHING = (-math.inf, math.inf)
+#: Errors below this, relative to the numbers compared, are rounding and not a miss.
+ROUNDING = 1e-12
+
+
+class Plausible(Model):
+    """Every MDP whose means lie in the confidence sets, seen as a centre and a width at each z.
+
+    |R(z) − μ_R([z])| ≤ β_R σ_R([z]) + slack_R, and in units of the beliefs' scale
+    P(z) − μ_P([z]) in a ball or ellipsoid of β_P, Σ_P([z]) and slack_P. Without a net [z] = z; the
+    slacks are 0 unless a net, or a compiled kernel, asks for them. What is known, prior means and
+    offset, is taken at z itself.
+
+    Rewards are intersected with ``reward_range`` (math B24). Everything that changes from episode
+    to episode is an array leaf: a program compiled for one episode serves the next.
+    """
+
+    beliefs: Beliefs
+    beta_reward: Float[Array, ""]
+    beta_transition: Float[Array, ""]
+    slack_reward: Float[Array, ""]
+    slack_transition: Float[Array, ""]
+    net: Net | None
+    shape: str = eqx.field(static=True)
+    reward_range: tuple[float, float] = eqx.field(static=True)
+
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+        reward, reward_width = self.reward(points)
+        state, std, at = self._state(points)
+        posterior, dtype = self.beliefs.transition, points.dtype
+        beta, slack = self.beta_transition.astype(dtype), self.slack_transition.astype(dtype)
+        if self.shape == "ellipsoid":
+            scaled = shapes.root(posterior, at, std, beta, slack)
+            root = self.beliefs.scale.astype(dtype)[None, :, None] * scaled
+            return Outlook(reward, state, reward_width, root=root)
+        radius = beta * shapes.radius(posterior, at, std, self.shape) + slack
+        return Outlook(reward, state, reward_width, radius=radius)
+
+    def reward(self, points: Float[Array, "n d"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """Centre and half-width of the plausible mean rewards; the latter 0 when it is known."""
+        known = self.beliefs.reward
+        if not isinstance(known, Posterior):
+            values = reward_values(known, points)
+            return values, jnp.zeros_like(values)
+        centre, std = _moments(known, points, self._representative(points))
+        width = self.beta_reward.astype(points.dtype) * std[:, 0]
+        width = width + self.slack_reward.astype(points.dtype)
+        return _intersect(centre[:, 0], width, self.reward_range)
+
+    def _state(self, points: Array) -> tuple[Array, Array, Array]:
+        """Centres in state units, deviations in scaled ones, and where they were evaluated."""
+        at = self._representative(points)
+        mean, std = _moments(self.beliefs.transition, points, at)
+        scale = self.beliefs.scale.astype(points.dtype)
+        return self.beliefs.offset(points) + scale[None, :] * mean, std, at
+
+    def _representative(self, points: Array) -> Array:
+        return points if self.net is None else self.net(points)
+
+
+class Coverage(NamedTuple):
+    """Largest |error|/width over points, for reward and transition; at most 1 means inside."""
+
+    reward_ratio: float
+    transition_ratio: float
+
+    @property
+    def reward(self) -> bool:
+        """Whether the mean reward lies in its set."""
+        return self.reward_ratio <= 1
+
+    @property
+    def transition(self) -> bool:
+        """Whether the mean transition lies in its set."""
+        return self.transition_ratio <= 1
+
+
+class ConfidenceSets(eqx.Module):
+    """What GP-UCRL knows before an episode; made by ``Confidence.sets``.
+
+    ``covered`` says whether the truth lies in both sets with the promised probability, ``reason``
+    why, or why not.
+    """
+
+    plausible: Plausible
+    covered: bool = eqx.field(static=True)
+    reason: str = eqx.field(static=True)
+
+    @property
+    def beta_reward(self) -> Float[Array, ""]:
+        """β_R of this episode, 0 when the reward is known."""
+        return self.plausible.beta_reward
+
+    @property
+    def beta_transition(self) -> Float[Array, ""]:
+        """β_P of this episode."""
+        return self.plausible.beta_transition
+
+    def half_widths(
+        self, points: Float[Array, "n d"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """Of the reward, and of the next state in scaled units (an ellipsoid's longest axis)."""
+        outlook = _outlook(self.plausible, points)
+        assert outlook.reward_width is not None
+        if outlook.radius is not None:
+            return outlook.reward_width, outlook.radius
+        axes, _ = _ellipsoid(self.plausible, outlook)
+        return outlook.reward_width, jnp.max(axes, axis=1)
+
+    def coverage(self, model: Model, points: Float[Array, "n d"]) -> Coverage:
+        """How far a model, such as the true one, is from the centres, in units of the widths.
+
+        In scaled units; for the ellipsoid ‖M⁻¹ error‖, the Mahalanobis distance over β.
+        """
+        return Coverage(*map(float, _ratios(self.plausible, model(points), points)))
+
+    def contains(self, model: Model, points: Float[Array, "n d"]) -> bool:
+        """Whether both means of a model lie in their sets at all the points."""
+        found = self.coverage(model, points)
+        return found.reward and found.transition
+
+    def family(self, mdp: MDP) -> MDP:
+        """The MDP with its means replaced by all plausible ones, measured in the beliefs' scale.
+
+        ``lipschitz`` is carried over to that metric: |p − p'| in the old one is at most
+        max_j scale_j/metric_j times that in the new one.
+        """
+        scale = tuple(float(s) for s in self.plausible.beliefs.scale)
+        stretch = max(new / old for new, old in zip(scale, mdp.metric, strict=True))
+        return MDP(
+            dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
+            states=mdp.states,
+            actions=mdp.actions,
+            horizon=mdp.horizon,
+            reward_noise=mdp.reward_noise,
+            transition_noise=mdp.transition_noise,
+            reward_range=mdp.reward_range,
+            metric=scale,
+            lipschitz=mdp.lipschitz * stretch,
+        )
+
+
+def _moments(posterior: Posterior, points: Array, at: Array) -> tuple[Array, Array]:
+    """Mean and deviation, (n, m): what was learned at the representatives, prior means at z."""
+    mean, std = posterior.predict(at)
+    shape = (points.shape[0], posterior.outputs)
+    mean, std = (a.astype(points.dtype).reshape(shape) for a in (mean, std))
+    return (mean if at is points else mean - posterior.mean(at) + posterior.mean(points)), std
+
+
+def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+    if bounds == EVERYTHING:
+        return centre, width
+    low, high = (jnp.clip(end, *bounds) for end in (centre - width, centre + width))
+    return (low + high) / 2, (high - low) / 2
+
+
+@eqx.filter_jit
+def _outlook(plausible: Plausible, points: Array) -> Outlook:
+    return plausible(points)
+
+
+def _ellipsoid(plausible: Plausible, outlook: Outlook) -> tuple[Array, Array]:
+    """Lengths and directions of the axes in scaled units, where the root is symmetric."""
+    assert outlook.root is not None
+    return jnp.linalg.eigh(outlook.root / plausible.beliefs.scale[None, :, None])
+
+
+@eqx.filter_jit
+def _ratios(plausible: Plausible, truth: Outlook, points: Array) -> tuple[Array, Array]:
+    outlook = plausible(points)
+    assert outlook.reward_width is not None
+    size = jnp.abs(outlook.reward)
+    reward = _ratio(jnp.abs(truth.reward - outlook.reward), outlook.reward_width, size)
+    scale = plausible.beliefs.scale[None, :]
+    error = (truth.state - outlook.state) / scale
+    if outlook.radius is not None:
+        widths = outlook.radius[:, None]
+        errors = jnp.linalg.norm(error, axis=1)[:, None]
+    else:
+        widths, axes = _ellipsoid(plausible, outlook)
+        errors = jnp.abs(jnp.einsum("nij,ni->nj", axes, error))
+    size = jnp.max(jnp.abs(outlook.state) / scale, axis=1, keepdims=True)
+    along = _ratio(errors, widths, jnp.broadcast_to(size, errors.shape))
+    return jnp.max(reward), jnp.max(jnp.linalg.norm(along, axis=1))
+
+
+def _ratio(error: Array, width: Array, size: Array) -> Array:
+    """error/width, where an error within rounding of 0 is 0 whatever the width."""
+    rounding = error <= ROUNDING * (1 + size)
+    return jnp.where(rounding, 0.0, error / jnp.maximum(width, 0.0))

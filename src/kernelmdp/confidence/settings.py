@@ -1,0 +1,194 @@
+"""Which confidence sets to build: the words users choose between."""
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.shapes import SHAPES
+from kernelmdp.domains import Domain
+from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp import Noise
+from kernelmdp.numerics.checks import choice, integer, positive_number
+
+if TYPE_CHECKING:
+    from kernelmdp.confidence.sets import ConfidenceSets
+
+SETTINGS, GAINS, REGULARISERS = ("rkhs", "gp"), ("maximum", "realised"), ("paper", "noise")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Confidence:
+    """How confidence sets are built; the defaults are the preset "valid".
+
+    - ``setting``: "rkhs", the means are fixed functions of bounded norm (Theorem 1), or "gp", they
+      are draws of the prior and the noise is Gaussian of known variance (Theorem 3).
+    - ``regulariser``: λ of the posteriors. "paper" is H and mH, "noise" the noise variances, a
+      number that multiple of them.
+    - ``gain``: in β, the "maximum" over all data (paper) or the one "realised" (math B9).
+    - ``shape``: of the set of next states, "trace" (paper), "lmax" or "ellipsoid" (math D0).
+    - ``delta``: the sets hold for all episodes at once with probability 1 − 2δ/3; the rest is left
+      for the martingale of the regret bound.
+    - ``scale``: β is multiplied by it. Below 1 no theorem applies.
+    - ``norm_reward``, ``norm_transition``: bounds B_R and B_P of the norms of what is learned, for
+      the transition (P − offset)/scale. None means unknown: 1 is assumed.
+    """
+
+    setting: str = "rkhs"
+    regulariser: str | float = "noise"
+    gain: str = "realised"
+    shape: str = "lmax"
+    delta: float = 0.1
+    scale: float = 1.0
+    norm_reward: float | None = None
+    norm_transition: float | None = None
+
+    def __post_init__(self) -> None:
+        choice("setting", self.setting, SETTINGS)
+        choice("gain", self.gain, GAINS)
+        choice("shape", self.shape, SHAPES)
+        if isinstance(self.regulariser, str):
+            choice("regulariser", self.regulariser, REGULARISERS)
+        else:
+            positive_number("regulariser", self.regulariser)
+        if self.setting == "gp" and self.regulariser == "paper":
+            raise ArgumentError(
+                "regulariser",
+                "'noise' in the setting 'gp', where λ is the noise variance",
+                "'paper'",
+            )
+        if not positive_number("delta", self.delta) < 1:
+            raise ArgumentError("delta", "a probability between 0 and 1", self.delta)
+        positive_number("scale", self.scale)
+        for name in ("norm_reward", "norm_transition"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ArgumentError(name, "a finite number of at least 0, or None", value)
+
+    @property
+    def norms(self) -> tuple[float, float]:
+        """B_R and B_P, 1 where unknown."""
+        reward, transition = self.norm_reward, self.norm_transition
+        return (
+            1.0 if reward is None else float(reward),
+            1.0 if transition is None else float(transition),
+        )
+
+    def gaps(self, *, reward_known: bool = False) -> tuple[str, ...]:
+        """What in these settings takes the sets out of the theorem."""
+        found = []
+        if self.scale < 1:
+            found.append(f"beta is scaled by {self.scale:g}")
+        if self.setting == "rkhs":
+            if self.norm_reward is None and not reward_known:
+                found.append("norm_reward is unknown (1 assumed)")
+            if self.norm_transition is None:
+                found.append("norm_transition is unknown (1 assumed)")
+        elif self.regulariser != "noise" and self.regulariser != 1:
+            found.append("the regulariser is not the noise variance")
+        return tuple(found)
+
+    @property
+    def covered(self) -> bool:
+        """Whether the settings alone leave the sets covered; ``ConfidenceSets.covered`` says it
+        of a run, whose kernel and noise matter too."""
+        return not self.gaps()
+
+    @property
+    def reason(self) -> str:
+        """Why the settings are covered, or why not."""
+        return explain(self.setting, self.gaps())
+
+    def regularisers(
+        self,
+        horizon: int,
+        outputs: int,
+        reward_noise_variance: float,
+        transition_noise_variance: Any,
+        *,
+        floor: float | None = None,
+    ) -> tuple[float, float | np.ndarray]:
+        """(λ_R, λ_P): noise_variance of the two posteriors, that of the transition in scaled units.
+
+        λ_P is one number, or m when the noise variances differ. No noise needs a positive
+        ``floor``: nothing is regularised by 0.
+        """
+        horizon = integer("horizon", horizon, least=1)
+        outputs = integer("outputs", outputs, least=1)
+        if self.regulariser == "paper":
+            return float(horizon), float(outputs * horizon)
+        factor = 1.0 if self.regulariser == "noise" else float(self.regulariser)
+        reward = _positive("reward_noise_variance", reward_noise_variance, floor)
+        transition = _positive("transition_noise_variance", transition_noise_variance, floor)
+        if (transition == transition.flat[0]).all():
+            return factor * float(reward.flat[0]), factor * float(transition.flat[0])
+        return factor * float(reward.flat[0]), factor * transition
+
+    def sets(
+        self,
+        beliefs: Beliefs,
+        *,
+        episode: int,
+        horizon: int,
+        domain: Domain,
+        reward_noise: Noise,
+        transition_noise: Noise,
+        slope: float | None = None,
+    ) -> "ConfidenceSets":
+        """The confidence sets before an episode (counted from 1), from beliefs of those before it.
+
+        ``domain`` is where z = (s, a) lives. Noise is in units of reward and state. ``slope``, for
+        the setting "gp" on boxes, bounds all partial derivatives of the learned functions; by
+        default it comes from the kernels (``smoothness.slope_bound``).
+        """
+        from kernelmdp.confidence.construction import build
+
+        return build(
+            self,
+            beliefs,
+            episode=integer("episode", episode, least=1),
+            horizon=integer("horizon", horizon, least=1),
+            domain=domain,
+            reward_noise=reward_noise,
+            transition_noise=transition_noise,
+            slope=None if slope is None else positive_number("slope", slope),
+        )
+
+
+PRESETS = {
+    "paper": Confidence(regulariser="paper", gain="maximum", shape="trace"),
+    "valid": Confidence(),
+    "practical": Confidence(scale=0.1),
+}
+
+
+def as_confidence(value: str | Confidence) -> Confidence:
+    """Settings by the name of a preset, or as they are.
+
+    >>> as_confidence("practical").reason.split(":")[0]
+    'not covered'
+    """
+    if isinstance(value, Confidence):
+        return value
+    return PRESETS[choice("confidence", value, tuple(PRESETS))]
+
+
+def _positive(name: str, value: Any, floor: float | None) -> np.ndarray:
+    variance = np.asarray(value, dtype=float)
+    if not (np.isfinite(variance) & (variance >= 0)).all():
+        raise ArgumentError(name, "finite and at least 0", variance.tolist())
+    if floor is not None:
+        variance = np.asarray(np.maximum(variance, positive_number("floor", floor)))
+    if not (variance > 0).all():
+        raise ArgumentError(name, "greater than 0, or a positive floor", variance.tolist())
+    return variance
+
+
+def explain(setting: str, gaps: tuple[str, ...]) -> str:
+    """One sentence on coverage."""
+    if gaps:
+        return "not covered: " + "; ".join(gaps)
+    theorem = "Theorem 1 (bounded norms)" if setting == "rkhs" else "Theorem 3 (GP prior)"
+    return f"covered by the confidence sets of {theorem}"

@@ -1,0 +1,53 @@
+"""Environments by name."""
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from kernelmdp.envs.environment import Environment
+from kernelmdp.envs.gp_prior import gp_prior
+from kernelmdp.envs.pendulum_coarse import pendulum_coarse
+from kernelmdp.envs.pendulum_swingup import pendulum_swingup
+from kernelmdp.envs.rkhs import rkhs
+from kernelmdp.errors import ArgumentError
+
+
+def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
+    """``rkhs`` with two state coordinates."""
+    return rkhs(seed, dimension=2, **options)
+
+
+MAKERS: dict[str, Callable[..., Environment]] = {
+    "rkhs": rkhs,
+    "rkhs-2d": rkhs_2d,
+    "gp-prior": gp_prior,
+    "pendulum-swingup": pendulum_swingup,
+    "pendulum-coarse": pendulum_coarse,
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names ``make`` knows."""
+    return tuple(MAKERS)
+
+
+def make(name: str, *, seed: int = 0, **options: Any) -> Environment:
+    """The environment of a name; ``seed`` chooses the instance of the random ones.
+
+    >>> make("pendulum-swingup", penalty=0.1).mdp.horizon
+    100
+    """
+    if name not in MAKERS:
+        near = difflib.get_close_matches(str(name), MAKERS, n=1, cutoff=0.3)
+        hint = f"{name!r}; did you mean {near[0]!r}?" if near else repr(name)
+        raise ArgumentError("name", "one of " + ", ".join(map(repr, MAKERS)), hint)
+    # The options of rkhs-2d are those of rkhs but for the dimension.
+    accepted = set(inspect.signature(rkhs if name == "rkhs-2d" else MAKERS[name]).parameters)
+    accepted -= {"seed"} | ({"dimension"} if name == "rkhs-2d" else set())
+    unknown = sorted(set(options) - accepted)
+    if unknown:
+        raise ArgumentError(
+            "options", f"for {name}: " + ", ".join(sorted(accepted)), ", ".join(unknown)
+        )
+    return MAKERS[name](seed, **options)

@@ -1,0 +1,182 @@
+"""One run in one folder: an agent, an environment, a seed.
+
+The folder holds ``config.toml`` (all that is needed to repeat the run), ``episodes.csv`` (one row
+an episode, on disk when the episode ends) and ``checkpoint`` (the agent). Running again goes on
+where it stopped: everything random depends on seed and episode alone, so episodes that were played
+after the last checkpoint come out the same again.
+"""
+
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+import time
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from kernelmdp.agents import AGENTS, Agent, Result, Table, load
+from kernelmdp.agents.learning import interact
+from kernelmdp.agents.records import COLUMNS
+from kernelmdp.confidence import as_confidence
+from kernelmdp.envs import from_gymnasium, make, names
+from kernelmdp.errors import ArgumentError, CheckpointError
+from kernelmdp.version import __version__
+
+#: Seconds between checkpoints.
+PAUSE = 2.0
+WORDS = ("reward", "reward_kernel", "transition_kernel", "noise", "confidence", "planner")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """What a run is: enough to repeat it."""
+
+    env: str
+    agent: str = "gp-ucrl"
+    seed: int = 0
+    env_options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    words: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.agent not in AGENTS:
+            raise ArgumentError("agent", "one of " + ", ".join(AGENTS), repr(self.agent))
+        for word in self.words:
+            if word.partition(".")[0] not in WORDS:
+                raise ArgumentError("set", "one of " + ", ".join(WORDS), repr(word))
+
+    def task(self) -> Any:
+        """The environment of this run; the seed draws the instance where there is one to draw."""
+        if self.env in names() or "-v" not in self.env:
+            return make(self.env, seed=self.seed, **self.env_options)
+        return from_gymnasium(self.env, **self.env_options)
+
+    def make_agent(self) -> Agent:
+        """The agent, new."""
+        words = {k: v for k, v in self.words.items() if "." not in k}
+        details = {
+            k.partition(".")[2]: v for k, v in self.words.items() if k.startswith("confidence.")
+        }
+        if details:
+            preset = as_confidence(words.get("confidence", "practical"))
+            fields = {field.name for field in dataclasses.fields(preset)}
+            for name in details:
+                if name not in fields:
+                    raise ArgumentError("set", f"confidence. and one of {sorted(fields)}", name)
+            words["confidence"] = dataclasses.replace(preset, **details)
+        return AGENTS[self.agent](self.task(), seed=self.seed, **words)
+
+
+def run(
+    config: RunConfig,
+    folder: Any,
+    *,
+    episodes: int,
+    watch: Callable[[Any, int, Agent], Any] = lambda rows, total, agent: rows,
+) -> Result:
+    """Play until the folder holds ``episodes`` episodes; ``watch`` may show rows as they come."""
+    place = pathlib.Path(folder)
+    begun = (place / "config.toml").exists()
+    if begun and (saved := read_config(place)) != config:
+        raise ArgumentError(
+            "out", "a folder of the same run, or a new one", f"{place}, which holds {saved}"
+        )
+    if place.exists() and not begun and any(place.iterdir()):
+        raise ArgumentError("out", "an empty or new folder, or one of a run", str(place))
+    agent = _resumed(config, place) if begun else config.make_agent()
+    place.mkdir(parents=True, exist_ok=True)
+    if not begun:
+        _write_config(config, place, agent)
+    rows = _rows(place / "episodes.csv")[: agent.episode]
+    agent.cumulative_regret = float(rows[-1]["cumulative_regret"]) if rows else 0.0
+    left = max(0, episodes - agent.episode)
+    with (place / "episodes.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="nan")
+        writer.writeheader()
+        writer.writerows(rows)
+        saved_at = time.monotonic()
+        try:
+            for row in watch(interact(agent, agent.task, left), left, agent):
+                writer.writerow(row)
+                file.flush()
+                rows.append(row)
+                if time.monotonic() - saved_at > PAUSE:
+                    os.fsync(file.fileno())
+                    agent.save(place / "checkpoint")
+                    saved_at = time.monotonic()
+        finally:
+            agent.save(place / "checkpoint")
+    return Result(agent.problem.name, agent.name, agent.covered, Table(rows))
+
+
+def _resumed(config: RunConfig, place: pathlib.Path) -> Agent:
+    file = place / "checkpoint"
+    if not file.exists():
+        return config.make_agent()
+    words = {k: v for k, v in config.words.items() if k == "noise"}
+    agent = load(file, task=config.task(), **words)
+    if agent.name != config.agent or agent.seed != config.seed:
+        raise CheckpointError(f"{file}: holds {agent.name} with seed {agent.seed}, not this run")
+    return agent
+
+
+def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Rows on disk; a last one cut short by a crash is left out."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    whole = []
+    for row in rows:
+        try:
+            whole.append({name: float(row[name]) for name in COLUMNS})
+        except (KeyError, TypeError, ValueError):
+            break
+        whole[-1]["episode"] = int(whole[-1]["episode"])
+    return whole
+
+
+def read_config(folder: Any) -> RunConfig:
+    """The configuration of a run's folder."""
+    path = pathlib.Path(folder) / "config.toml"
+    if not path.is_file():
+        raise ArgumentError("folder", "the folder of a run, with config.toml", str(folder))
+    try:
+        found = tomllib.loads(path.read_text())["run"]
+        return RunConfig(
+            env=found["env"],
+            agent=found["agent"],
+            seed=found["seed"],
+            env_options=json.loads(found["env_options"]),
+            words=json.loads(found["words"]),
+        )
+    except (tomllib.TOMLDecodeError, KeyError, ValueError) as error:
+        raise ArgumentError("folder", f"a config.toml that can be read ({error})", path) from None
+
+
+def _write_config(config: RunConfig, place: pathlib.Path, agent: Agent) -> None:
+    def text(value: Any) -> str:
+        return json.dumps(value)  # a TOML string is a JSON string
+
+    lines = [
+        "[run]",
+        *(f"{name} = {text(getattr(config, name))}" for name in ("env", "agent", "seed")),
+        # As JSON inside strings, since values may be of any kind.
+        f"env_options = {text(json.dumps(config.env_options))}",
+        f"words = {text(json.dumps(config.words))}",
+        "",
+        "[found]",
+        f"covered = {text(agent.covered)}",
+        f"lipschitz = {text(f'{agent.problem.lipschitz:g} ({agent.problem.lipschitz_rule})')}",
+        *(f"{key} = {text(value)}" for key, value in agent.problem.summary().items()),
+        "",
+        "[versions]",
+        f"kernelmdp = {text(__version__)}",
+        f"jax = {text(jax.__version__)}",
+        f"numpy = {text(np.__version__)}",
+    ]
+    (place / "config.toml").write_text("\n".join(lines) + "\n")
