@@ -121,8 +121,7 @@ class Agent(abc.ABC):
         if first_state is not None:
             self._state("first_state", first_state)
         if self._plan is None:
-            key = jax.random.fold_in(jax.random.key(self.seed), self.episode)
-            self._plan = jax.block_until_ready(self.plan(key=key))
+            self._plan = jax.block_until_ready(self.plan(key=episode_key(self.seed, self.episode)))
         return self._plan.policy
 
     @property
@@ -148,7 +147,7 @@ class Agent(abc.ABC):
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
         if self._exploit is None:
-            key = jax.random.fold_in(jax.random.key(self.seed), self.episode)
+            key = episode_key(self.seed, self.episode)
             self._exploit = self.planner(self.problem.mdp(self.beliefs.mean()), key=key)
         return self._exploit.policy(state, period)
 
@@ -234,6 +233,12 @@ class Agent(abc.ABC):
         if "outcomes" not in arrays:
             arrays["outcomes"] = _unwrapped(problem, arrays["states"])
         return Told(**arrays)
+
+
+@jax.jit
+def episode_key(seed: int, episode: int) -> Key:
+    """All that is random in an episode depends on this alone."""
+    return jax.random.fold_in(jax.random.key(seed), episode)
 
 
 def as_planner(given: Any, problem: Problem) -> GridPlanner:

@@ -54,26 +54,17 @@ class Beliefs(eqx.Module):
         reward = self.reward
         if isinstance(reward, Posterior):
             reward = reward.condition(points, rewards)
-        residuals = _residuals(self.offset, self.scale, jnp.asarray(points), jnp.asarray(outcomes))
+        residuals = _residuals(self.offset, self.scale, points, outcomes)
         transition = self.transition.condition(points, residuals)
         return Beliefs(reward, transition, self.offset, self.scale)
 
     def mean(self) -> Known:
         """The MDP of the posterior means."""
-        reward = self.reward
-        return Known(
-            reward.mean_function() if isinstance(reward, Posterior) else reward,
-            Transition(self.transition.mean_function(), self.offset, self.scale),
-        )
+        return _mean(self)
 
     def sample(self, *, key: Key) -> Known:
         """One MDP drawn from the posterior, the reward and the transition independently."""
-        reward_key, transition_key = jax.random.split(key)
-        reward = self.reward
-        return Known(
-            reward.sample(key=reward_key) if isinstance(reward, Posterior) else reward,
-            Transition(self.transition.sample(key=transition_key), self.offset, self.scale),
-        )
+        return _sample(self, key)
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Mean and standard deviation of the mean reward; the latter 0 when it is known."""
@@ -89,5 +80,25 @@ class Beliefs(eqx.Module):
 
 
 @eqx.filter_jit
+def _sample(beliefs: Beliefs, key: Key) -> Known:
+    reward_key, transition_key = jax.random.split(key)
+    reward, transition = beliefs.reward, beliefs.transition
+    return Known(
+        reward.sample(key=reward_key) if isinstance(reward, Posterior) else reward,
+        Transition(transition.sample(key=transition_key), beliefs.offset, beliefs.scale),
+    )
+
+
+@eqx.filter_jit
+def _mean(beliefs: Beliefs) -> Known:
+    reward, transition = beliefs.reward, beliefs.transition
+    return Known(
+        reward.mean_function() if isinstance(reward, Posterior) else reward,
+        Transition(transition.mean_function(), beliefs.offset, beliefs.scale),
+    )
+
+
+@eqx.filter_jit
 def _residuals(offset: Mean, scale: Array, points: Array, outcomes: Array) -> Array:
+    points, outcomes = jnp.asarray(points, scale.dtype), jnp.asarray(outcomes, scale.dtype)
     return (outcomes - offset(points)) / scale[None, :]

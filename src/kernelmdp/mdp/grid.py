@@ -12,6 +12,7 @@ import itertools
 import math
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -182,5 +183,10 @@ class StateGrid:
 
     def value_at(self, values: Float[Array, " N"], states: Float[Array, "n m"]) -> Array:
         """V itself at states, by interpolation between nodes."""
-        silent = dataclasses.replace(self, noise=type(self.noise)(0.0))
-        return silent.stencil(states).read(values)
+        return _value_at(self, values, states)
+
+
+@eqx.filter_jit
+def _value_at(grid: StateGrid, values: Array, states: Array) -> Array:
+    silent = dataclasses.replace(grid, noise=type(grid.noise)(0.0))
+    return silent.stencil(states).read(values)

@@ -76,13 +76,13 @@ class Plan(eqx.Module):
 
     def value(self, state: Any) -> float:
         """The planned value of the first period at a state."""
-        row = jnp.asarray(state, float)[None, :]
-        return float(_value(self.values[0], row, self.grid))
+        row = np.asarray(state, float)[None, :]
+        return float(_first(self.values, row, self.grid))
 
 
 @eqx.filter_jit
-def _value(values: Array, row: Array, grid: StateGrid) -> Array:
-    return grid.value_at(values, row)[0]
+def _first(values: Array, row: Array, grid: StateGrid) -> Array:
+    return grid.value_at(values[0], row)[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +120,7 @@ class GridPlanner:
         grid = self.grid(mdp)
         menu, counts = self.menu(mdp)
         self._require_memory(mdp, len(grid.nodes), len(menu))
-        return _plan(self, mdp, grid, jnp.asarray(menu), counts, key)
+        return _plan(self, mdp, grid, menu, counts, key)
 
     def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
@@ -196,6 +196,7 @@ def _plan(
     action_counts: tuple[int, ...] | None,
     key: Key,
 ) -> Plan:
+    menu = jnp.asarray(menu)
     nodes, options = jnp.asarray(grid.nodes), menu.shape[0]
     outlook = with_radius(mdp.model(_pairs(nodes, menu)), mdp.metric)
     chooser = choice_for(planner.optimism, grid, mdp.metric, outlook)
