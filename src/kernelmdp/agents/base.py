@@ -24,6 +24,9 @@ from kernelmdp.numerics.checks import choice, float_array, integer, require_fini
 from kernelmdp.planners import GridPlanner, Plan
 from kernelmdp.types import Key
 
+#: Bytes a posterior may keep to answer faster at the points of the planner.
+REMEMBERED = 2**29
+
 
 @dataclasses.dataclass(frozen=True)
 class Told:
@@ -39,6 +42,8 @@ class Agent(abc.ABC):
     """An episodic learner. Use one of its subclasses."""
 
     name: ClassVar[str]
+    #: Whether plans need standard deviations at all points of the planner.
+    plans_with_deviations: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -83,7 +88,11 @@ class Agent(abc.ABC):
         }
         self.cumulative_regret = 0.0
         self.history: list[Told] = []
-        self.beliefs: Beliefs = problem.beliefs(*self.regularisers())
+        beliefs = problem.beliefs(*self.regularisers())
+        asked = self.planner.points(problem.mdp(beliefs.mean()))
+        self.beliefs: Beliefs = beliefs.remember(
+            asked, limit=REMEMBERED, moments=self.plans_with_deviations
+        )
         self._plan: Plan | None = None
         self._exploit: Plan | None = None
 

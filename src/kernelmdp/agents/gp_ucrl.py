@@ -17,10 +17,11 @@ class GPUCRL(Agent):
     """
 
     name: ClassVar[str] = "gp-ucrl"
+    plans_with_deviations: ClassVar[bool] = True
 
     def plan(self, *, key: Key) -> Plan:
         self.sets = self.confidence_sets()  # C_R,l and C_P,l
-        plausible = self.sets.family(self.problem.mdp(self.beliefs.mean()))  # M_l
+        plausible = self.sets.family(self.problem.mdp(self.sets.plausible))  # M_l
         return self.planner(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
     def confidence_sets(self) -> ConfidenceSets:

@@ -58,13 +58,39 @@ class Beliefs(eqx.Module):
         transition = self.transition.condition(points, residuals)
         return Beliefs(reward, transition, self.offset, self.scale)
 
+    def remember(self, points: Any, *, limit: int, moments: bool = False) -> "Beliefs":
+        """Faster at exactly these points, unless that takes more than ``limit`` bytes."""
+
+        def kept(posterior: Posterior) -> Posterior:
+            numbers = len(points) * len(posterior.engines) * posterior.rank
+            if 8 * numbers > limit:
+                return posterior
+            return posterior.remember(points, moments=moments)
+
+        reward = self.reward
+        reward = kept(reward) if isinstance(reward, Posterior) else reward
+        return Beliefs(reward, kept(self.transition), self.offset, self.scale)
+
     def mean(self) -> Known:
         """The MDP of the posterior means."""
-        return _mean(self)
+        return self._remembering(_mean(self._forget()))
 
     def sample(self, *, key: Key) -> Known:
         """One MDP drawn from the posterior, the reward and the transition independently."""
-        return _sample(self, key)
+        return self._remembering(_sample(self._forget(), key))
+
+    def _forget(self) -> "Beliefs":
+        reward = self.reward
+        reward = reward.forget() if isinstance(reward, Posterior) else reward
+        return Beliefs(reward, self.transition.forget(), self.offset, self.scale)
+
+    def _remembering(self, model: Known) -> Known:
+        """The model, faster at the points that the posteriors remember."""
+        reward, transition = model.reward, model.transition
+        if isinstance(self.reward, Posterior):
+            reward = reward.remembering(self.reward.engines)
+        residual = transition.residual.remembering(self.transition.engines)
+        return Known(reward, Transition(residual, self.offset, self.scale))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Mean and standard deviation of the mean reward; the latter 0 when it is known."""

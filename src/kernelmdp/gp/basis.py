@@ -1,10 +1,13 @@
 """Functions that span a kernel of finite rank: f(z) = g(z)ᵀw with w ~ N(0, root rootᵀ)."""
 
 import abc
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from kernelmdp.kernels import Kernel
@@ -83,3 +86,34 @@ class ScaledBasis(Basis):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]:
         return jnp.sqrt(self.factor.astype(points.dtype)) * self.basis(points)
+
+
+class Memory(eqx.Module):
+    """Values of a basis at points that are asked for again and again, such as those of a grid."""
+
+    points: Float[Array, "n d"]
+    values: Float[Array, "n r"]
+
+    def matches(self, points: Float[Array, "k d"]) -> bool:
+        """Whether these may be the remembered points; decided by shape, while tracing."""
+        return points.shape == self.points.shape
+
+
+class Moments(eqx.Module):
+    """Posterior means and variances at remembered points, kept up to date as data arrive."""
+
+    mean: Float[Array, "n p"]
+    variance: Float[Array, " n"]
+
+
+def remembered(
+    memory: Memory | None,
+    points: Float[Array, "n d"],
+    from_values: Callable[[Array], Any],
+    from_points: Callable[[Array], Any],
+) -> Any:
+    """A result from remembered values when the points are the remembered ones, bit for bit."""
+    if memory is None or not memory.matches(points):
+        return from_points(points)
+    same = jnp.array_equal(points, memory.points)
+    return lax.cond(same, lambda: from_values(memory.values), lambda: from_points(points))

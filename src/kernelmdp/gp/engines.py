@@ -6,6 +6,7 @@ at the same points. Engines are immutable pytrees; ``condition`` returns another
 """
 
 import abc
+from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int
@@ -18,6 +19,10 @@ class Path(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]: ...
+
+    def with_memory(self, memory: Any) -> "Path":
+        """The same function, faster at remembered points."""
+        return self
 
 
 class Engine(eqx.Module):
@@ -62,6 +67,25 @@ class Engine(eqx.Module):
     @abc.abstractmethod
     def reserve(self, rows: int) -> "Engine":
         """The same posterior with room for that many more rows."""
+
+    # Some engines can remember what they need at points that are asked for again and again.
+
+    @property
+    def remembered(self) -> Any:
+        """What is remembered, or None."""
+        return None
+
+    def memory_of(self, points: Float[Array, "n d"]) -> Any:
+        """What is worth remembering of these points, or None."""
+        return None
+
+    def with_memory(self, memory: Any) -> "Engine":
+        """The same posterior with this memory."""
+        return self
+
+    def with_known_moments(self) -> "Engine":
+        """The same posterior, keeping means and variances at remembered points up to date."""
+        return self
 
     @property
     @abc.abstractmethod

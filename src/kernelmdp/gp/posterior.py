@@ -110,7 +110,7 @@ class Posterior(eqx.Module):
             "points repeat, or nearly so, with too little noise: raise noise_variance, "
             "use dtype='float64', or a domain on which the kernel compiles",
         )
-        return dataclasses.replace(self, engines=after)
+        return dataclasses.replace(self, engines=_remembering(after, self.engines))
 
     def predict(self, points: Any) -> tuple[Array, Array]:
         """Mean and standard deviation of f (noise not included) at points (n, d).
@@ -173,6 +173,28 @@ class Posterior(eqx.Module):
             exact=True,
         )
 
+    def remember(self, points: Any, *, moments: bool = False) -> "Posterior":
+        """The same posterior, faster at exactly these points, which a planner asks for each time.
+
+        Keeps n × rank numbers; answers elsewhere are as before. With ``moments`` means and
+        standard deviations there are kept up to date by ``condition``, at cost n × rank for each
+        new point, and ``predict`` only reads them.
+        """
+        z = self._points("points", points)
+        pairs = zip(self.engines, _remember(self, z), strict=True)
+        ready = tuple(e if v is None else e.with_memory(v) for e, v in pairs)
+        if moments:
+            found = _known_moments(ready)
+            ready = tuple(a.with_memory(b.remembered) for a, b in zip(found, ready, strict=True))
+        return dataclasses.replace(self, engines=ready)
+
+    def forget(self) -> "Posterior":
+        """The same posterior without remembered points.
+
+        A compiled program copies what it returns: large arrays that it does not change stay out.
+        """
+        return dataclasses.replace(self, engines=tuple(e.with_memory(None) for e in self.engines))
+
     def sample_at(self, points: Any, *, key: Key, draws: int = 1) -> Array:
         """Joint draws of the values at finitely many points: shape (draws, n), or (draws, n, m).
 
@@ -218,6 +240,7 @@ def _condition(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, 
     parts = layout.targets(residuals, posterior.noise_variance + posterior.jitter)
     pairs = zip(posterior.engines, parts, strict=True)
     after = tuple(engine.condition(rows, *part) for engine, part in pairs)
+    after = tuple(engine.with_memory(None) for engine in after)  # see ``forget``
     # One number that is NaN when any factor is: the host looks at it, not at whole matrices.
     return after, jnp.sum(jnp.stack([jnp.sum(e.factor_to_check) * 0 for e in after]))
 
@@ -263,3 +286,19 @@ def _draw(engines: tuple[Engine, ...], frequencies: int, keys: Key) -> tuple[Any
 @eqx.filter_jit
 def _mean_paths(engines: tuple[Engine, ...]) -> tuple[Any, ...]:
     return tuple(engine.mean_path() for engine in engines)
+
+
+@eqx.filter_jit
+def _remember(posterior: Posterior, z: Array) -> tuple[Any, ...]:
+    rows = posterior.layout.rows(z)
+    return tuple(engine.memory_of(rows) for engine in posterior.engines)
+
+
+@eqx.filter_jit
+def _known_moments(engines: tuple[Engine, ...]) -> tuple[Engine, ...]:
+    return tuple(engine.with_known_moments().with_memory(None) for engine in engines)
+
+
+def _remembering(after: tuple[Engine, ...], before: tuple[Engine, ...]) -> tuple[Engine, ...]:
+    """Engines with what those before remembered."""
+    return tuple(a.with_memory(b.remembered) for a, b in zip(after, before, strict=True))

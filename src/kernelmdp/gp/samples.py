@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from kernelmdp.gp.engines import Path
+from kernelmdp.gp.engines import Engine, Path
 from kernelmdp.gp.exact import JITTER, ExactEngine
 from kernelmdp.gp.layouts import Layout
 from kernelmdp.gp.means import Mean
@@ -30,6 +30,14 @@ class FunctionSample(eqx.Module):
     scalar: bool = eqx.field(static=True)
     dtype: Any = eqx.field(static=True)
     exact: bool = eqx.field(static=True)
+
+    def remembering(self, engines: tuple[Engine, ...]) -> "FunctionSample":
+        """The same function, faster at the points that these engines remember."""
+        pairs = zip(self.paths, engines, strict=True)
+        paths = tuple(path.with_memory(engine.remembered) for path, engine in pairs)
+        return FunctionSample(
+            self.layout, paths, self.mean, scalar=self.scalar, dtype=self.dtype, exact=self.exact
+        )
 
     # A function is itself and no other: so ``jax.jit(sample)`` works as for any function.
     def __eq__(self, other: object) -> bool:

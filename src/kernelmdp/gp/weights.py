@@ -12,6 +12,7 @@ update costs 6 h r² flops, all in matrix products, whatever was seen before.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.gp.basis import Basis
+from kernelmdp.gp.basis import Basis, Memory, Moments, remembered
 from kernelmdp.gp.engines import Engine, Path
 from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import cholesky, lower_root, solve_lower, squared_lengths
@@ -32,6 +33,10 @@ CHUNK = 2048
 #: Rows or points, as a multiple of the rank, that make a triangular root worth its cost; and the
 #: panels in which a product skips its zeros.
 MANY, PANELS = 2, 4
+#: Below this rank panels cost more than they save.
+LARGE = 400
+#: Numbers treated at once where values are remembered.
+ENTRIES = 2**23
 
 
 class WeightPath(Path):
@@ -39,9 +44,16 @@ class WeightPath(Path):
 
     basis: Basis
     coefficients: Float[Array, "r p"]
+    memory: Memory | None = None
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        return in_chunks(lambda z: self.basis(z) @ self.coefficients, points, 4 * CHUNK)
+        def compute(x: Array) -> Array:
+            return in_chunks(lambda z: self.basis(z) @ self.coefficients, x, 4 * CHUNK)
+
+        return remembered(self.memory, points, lambda values: values @ self.coefficients, compute)
+
+    def with_memory(self, memory: Memory | None) -> "WeightPath":
+        return dataclasses.replace(self, memory=memory)
 
 
 class WeightEngine(Engine):
@@ -53,6 +65,8 @@ class WeightEngine(Engine):
     gained: Float[Array, ""]
     count: Int[Array, ""]
     lower: bool = eqx.field(static=True)  # whether root is lower triangular
+    memory: Memory | None = None
+    known: Moments | None = None  # at the remembered points
 
     @staticmethod
     def prior(basis: Basis, root: Float[Array, "r r"], columns: int) -> "WeightEngine":
@@ -78,12 +92,14 @@ class WeightEngine(Engine):
         counted = (jnp.arange(blocks * BLOCK) < rows).astype(noise.dtype)
         pieces = [a[index].reshape(blocks, BLOCK, *a.shape[1:]) for a in (points, targets, noise)]
         step = lambda engine, piece: (engine._condition(*piece), None)  # noqa: E731
-        start = dataclasses.replace(self, lower=False)
+        start = dataclasses.replace(self, lower=False, memory=None, known=None)
         after, _ = lax.scan(step, start, (*pieces, counted.reshape(blocks, BLOCK)))
-        if rows < MANY * self.root.shape[0]:
+        if rows >= MANY * self.root.shape[0]:
+            # So many rows cost far more than this, which makes later predictions a third cheaper.
+            after = dataclasses.replace(after, root=lower_root(after.root), lower=True)
+        if self.memory is None or self.known is None:
             return after
-        # So many rows cost far more than this, which makes later predictions a third cheaper.
-        return dataclasses.replace(after, root=lower_root(after.root), lower=True)
+        return dataclasses.replace(after, known=after._moments_of(self.memory.values))
 
     def _condition(
         self,
@@ -102,6 +118,12 @@ class WeightEngine(Engine):
         residual = solve_lower(factor, whiten * targets - values @ self.weights)
         shrunk = solve_lower(factor + identity, rows)
         across = self.root @ solved.T
+        known = self.known
+        if known is not None and self.memory is not None:
+            # Σ' = Σ − across acrossᵀ: a rank-h update of every remembered point, whatever n is.
+            reach = self.memory.values @ across
+            variance = jnp.maximum(known.variance - jnp.sum(reach**2, axis=1), 0.0)
+            known = Moments(known.mean + reach @ residual, variance)
         return WeightEngine(
             basis=self.basis,
             root=self.root - across @ shrunk,
@@ -109,25 +131,52 @@ class WeightEngine(Engine):
             weights=self.weights + across @ residual,
             gained=self.gained + jnp.sum(jnp.log(jnp.diagonal(factor))),
             count=self.count + jnp.sum(counted).astype(self.count.dtype),
+            known=known,
         )
 
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-        # For many points a triangular root pays: it costs r³ once and saves 40 % of N r².
-        many = points.shape[0] >= 4 * MANY * self.root.shape[0]
-        root = lower_root(self.root) if many and not self.lower else self.root
-        panels = PANELS if many or self.lower else 1
+        return remembered(
+            self.memory,
+            points,
+            self._known_moments,
+            lambda x: self._moments(x, self.basis, CHUNK),
+        )
 
-        def some(z: Array) -> tuple[Array, Array]:
-            values = self.basis(z)
+    def _known_moments(self, values: Float[Array, "n r"]) -> tuple[Array, Array]:
+        if self.known is not None:
+            return self.known.mean, self.known.variance
+        found = self._moments_of(values)
+        return found.mean, found.variance
+
+    def _moments_of(self, values: Float[Array, "n r"]) -> Moments:
+        return Moments(*self._moments(values, lambda v: v, ENTRIES // self.root.shape[0]))
+
+    def _moments(
+        self, rows: Float[Array, "n c"], basis: Callable[[Array], Array], size: int
+    ) -> tuple[Array, Array]:
+        """Means and variances, ``size`` rows at a time; ``basis`` gives their basis values."""
+        # For many points a triangular root pays: it costs r³ once and saves 40 % of N r².
+        rank = self.root.shape[0]
+        many = rows.shape[0] >= 4 * MANY * rank and rank >= LARGE
+        root = lower_root(self.root) if many and not self.lower else self.root
+        panels = PANELS if rank >= LARGE and (many or self.lower) else 1
+
+        def some(piece: Array) -> tuple[Array, Array]:
+            values = basis(piece)
             return values @ self.weights, squared_lengths(values, root, panels)
 
-        return in_chunks(some, points, CHUNK)
+        return in_chunks(some, rows, size)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         spread = self.basis(points) @ self.root
         return spread @ spread.T
+
+    def with_known_moments(self) -> "WeightEngine":
+        if self.memory is None:
+            return self
+        return dataclasses.replace(self, known=self._moments_of(self.memory.values))
 
     def mean_path(self) -> Path:
         return WeightPath(self.basis, self.weights)
@@ -149,6 +198,16 @@ class WeightEngine(Engine):
 
     def reserve(self, rows: int) -> "WeightEngine":
         return self
+
+    @property
+    def remembered(self) -> Memory | None:
+        return self.memory
+
+    def memory_of(self, points: Float[Array, "n d"]) -> Memory:
+        return Memory(points, in_chunks(self.basis, points, CHUNK))
+
+    def with_memory(self, memory: Memory | None) -> "WeightEngine":
+        return dataclasses.replace(self, memory=memory)
 
     @property
     def factor_to_check(self) -> Array:

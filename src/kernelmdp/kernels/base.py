@@ -57,6 +57,10 @@ class Kernel(eqx.Module):
         """Number of features for points of that many coordinates (at least the rank), or inf."""
         return math.inf
 
+    def exponent(self, x: Point, y: Point) -> Scalar | None:
+        """ln k(x, y) where that is a plain expression, so that products share an exponential."""
+        return None
+
     def features(self, x: Point) -> Vector:
         """φ(x) with k(x, y) = φ(x)ᵀφ(y), for kernels of finite rank."""
         raise UnknownPropertyError(f"{self} has no finite feature map")
@@ -233,7 +237,14 @@ class Product(Kernel):
     right: Kernel
 
     def pair(self, x: Point, y: Point) -> Scalar:
+        exponent = self.exponent(x, y)
+        if exponent is not None:
+            return jnp.exp(exponent)  # one exponential for all factors: they dominate the cost
         return self.left.pair(x, y) * self.right.pair(x, y)
+
+    def exponent(self, x: Point, y: Point) -> Scalar | None:
+        left, right = self.left.exponent(x, y), self.right.exponent(x, y)
+        return None if left is None or right is None else left + right
 
     def variance(self, x: Point) -> Scalar:
         return self.left.variance(x) * self.right.variance(x)
@@ -363,6 +374,9 @@ class Restricted(Kernel):
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return self.kernel.pair(self._at(x), self._at(y))
+
+    def exponent(self, x: Point, y: Point) -> Scalar | None:
+        return self.kernel.exponent(self._at(x), self._at(y))
 
     def variance(self, x: Point) -> Scalar:
         return self.kernel.variance(self._at(x))

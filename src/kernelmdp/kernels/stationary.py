@@ -80,7 +80,10 @@ class SquaredExponential(Kernel):
         self.lengthscale = positive("lengthscale", lengthscale)
 
     def pair(self, x: Point, y: Point) -> Scalar:
-        return jnp.exp(-0.5 * _squared_distance(x, y, self.lengthscale))
+        return jnp.exp(self.exponent(x, y))
+
+    def exponent(self, x: Point, y: Point) -> Scalar:
+        return -0.5 * _squared_distance(x, y, self.lengthscale)
 
     def variance(self, x: Point) -> Scalar:
         return jnp.ones((), x.dtype)
@@ -285,11 +288,19 @@ class Periodic(Kernel):
         self.period = positive("period", period)
 
     def pair(self, x: Point, y: Point) -> Scalar:
+        return jnp.exp(self.exponent(x, y))
+
+    def exponent(self, x: Point, y: Point) -> Scalar:
+        # As a distance of points on circles: waves of points, not of pairs, which are many more.
         d = x.shape[0]
-        period = jnp.broadcast_to(self.period, (d,))
+        turn = 2 * math.pi / jnp.broadcast_to(self.period, (d,))
         sharpness = 1 / jnp.broadcast_to(self.lengthscale, (d,))
-        waves = [jnp.sin(math.pi * (x[j] - y[j]) / period[j]) * sharpness[j] for j in range(d)]
-        return jnp.exp(-2 * functools.reduce(jnp.add, [wave**2 for wave in waves]))
+        gaps = [
+            sharpness[j] * (wave(turn[j] * x[j]) - wave(turn[j] * y[j]))
+            for j in range(d)
+            for wave in (jnp.cos, jnp.sin)
+        ]
+        return -0.5 * functools.reduce(jnp.add, [gap**2 for gap in gaps])
 
     def variance(self, x: Point) -> Scalar:
         return jnp.ones((), x.dtype)

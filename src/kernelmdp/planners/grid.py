@@ -35,6 +35,13 @@ ACTION_POINTS = {1: 21, 2: 9, 3: 5}
 MEMORY = 4 * 2**30
 
 
+class Unset(Model):
+    """Where a model is yet to be put."""
+
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+        raise NotImplementedError
+
+
 class GridPolicy(Policy):
     """Looks one period ahead from the actual state, with the plan's values after that."""
 
@@ -115,12 +122,21 @@ class GridPlanner:
         regular = isinstance(mdp.actions, Box) and self.refine
         return action_grid(mdp.actions, points), points if regular else None
 
+    def points(self, mdp: MDP) -> np.ndarray:
+        """All points z at which a plan asks the model: every node with every action."""
+        nodes, menu = self.grid(mdp).nodes, self.menu(mdp)[0]
+        return np.concatenate(
+            [np.repeat(nodes, len(menu), axis=0), np.tile(menu, (len(nodes), 1))], axis=1
+        )
+
     def __call__(self, mdp: MDP, *, key: Key) -> Plan:
         """The optimal policy for the MDP, or for the best member of a family."""
         grid = self.grid(mdp)
         menu, counts = self.menu(mdp)
         self._require_memory(mdp, len(grid.nodes), len(menu))
-        return _plan(self, mdp, grid, menu, counts, key)
+        plan = _plan(self, mdp, grid, menu, counts, key)
+        # Put in here: what a compiled program returns it copies.
+        return dataclasses.replace(plan, policy=dataclasses.replace(plan.policy, model=mdp.model))
 
     def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
@@ -222,7 +238,7 @@ def _plan(
     last = jnp.zeros(len(grid.nodes))
     _, (values, chosen, tables) = jax.lax.scan(backup, last, jnp.arange(mdp.horizon), reverse=True)
     policy = GridPolicy(
-        model=mdp.model,
+        model=Unset(),
         tables=tables,
         ladder=ladder,
         lipschitz=mdp.lipschitz,

@@ -174,7 +174,7 @@ class Discs(Choice):
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "K M"]:
         levels, pads = self._range_maxima(table)
-        return lax.map(lambda radius: self._dilated(levels, pads, radius), ladder)
+        return self._dilated(levels, pads, ladder)
 
     def read(self, prepared: Float[Array, "K M"], places: _Rung) -> Float[Array, " n"]:
         size = prepared.shape[1]
@@ -192,15 +192,18 @@ class Discs(Choice):
             rows.append(jnp.maximum(rows[-1], jnp.roll(rows[-1], -(2**k), axis=-1)))
         return jnp.stack(rows), pads
 
-    def _dilated(self, levels: Array, pads: tuple[int, ...], radius: Array) -> Array:
-        """max of U over the ball, as a union of chords along the last axis through nodes.
+    def _dilated(self, levels: Array, pads: tuple[int, ...], ladder: Array) -> Array:
+        """max of U over balls, as unions of chords along the last axis through nodes.
 
         On a chord U is piecewise linear: its maximum is at a node or at an end, both of which are
-        looked at; so are the ball's outermost points along the other axes.
+        looked at; so are the ball's outermost points along the other axes. All radii are treated
+        in one loop over chords, nearest first, until the largest ball has no more.
         """
         shape = self.grid.lattice_shape
         steps = self.grid.spacing / np.array(self.metric)
         offsets, lengths = offsets_by_length(pads[:-1], steps[:-1])
+        rungs, last = range(ladder.shape[0]), len(shape) - 1
+        zero = jnp.zeros((), jnp.int32)
 
         def shifted(level: Array, offset: list[Array]) -> Array:
             starts = [jnp.asarray(pad, jnp.int32) + o for pad, o in zip(pads, offset, strict=True)]
@@ -213,35 +216,44 @@ class Discs(Choice):
             near, far = list(offset), list(offset)
             near[axis] = offset[axis] + sign * whole.astype(jnp.int32)
             far[axis] = near[axis] + sign
-            ground = jnp.zeros((), jnp.int32)
-            return (1 - share) * shifted(ground, near) + share * shifted(ground, far)
+            return (1 - share) * shifted(zero, near) + share * shifted(zero, far)
 
-        def chord(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            i, best = state
+        def chord(i: Array, radius: Array, best: Array) -> Array:
+            column = [offsets[i, j] for j in range(last)]
             left = jnp.sqrt(jnp.maximum(radius**2 - lengths[i] ** 2, 0.0)) / steps[-1]
             half = jnp.minimum(jnp.floor(left), pads[-1]).astype(jnp.int32)
             level = jnp.floor(jnp.log2((2 * half + 1).astype(left.dtype)) + 1e-9)
             level = level.astype(jnp.int32)
-            column = [offsets[i, j] for j in range(len(shape) - 1)]
             inside = jnp.maximum(
                 shifted(level, [*column, -half]), shifted(level, [*column, half + 1 - (1 << level)])
             )
-            centre = [*column, jnp.zeros((), jnp.int32)]
-            last = len(shape) - 1
-            ends = jnp.maximum(end(centre, last, left, -1), end(centre, last, left, 1))
-            return i + 1, jnp.maximum(best, jnp.maximum(inside, ends))
+            ends = jnp.maximum(
+                end([*column, zero], last, left, -1), end([*column, zero], last, left, 1)
+            )
+            found = jnp.maximum(best, jnp.maximum(inside, ends))
+            return jnp.where(lengths[i] <= radius, found, best)
 
-        def more(state: tuple[Array, Array]) -> Array:
+        def outermost(radius: Array) -> Array:
+            best = shifted(zero, [zero] * len(shape))
+            for axis in range(last):
+                for sign in (-1, 1):
+                    best = jnp.maximum(
+                        best, end([zero] * len(shape), axis, radius / steps[axis], sign)
+                    )
+            return best
+
+        def one(state: tuple[Array, tuple[Array, ...]]) -> tuple[Array, tuple[Array, ...]]:
+            i, found = state
+            return i + 1, tuple(chord(i, ladder[k], found[k]) for k in rungs)
+
+        def more(state: tuple[Array, tuple[Array, ...]]) -> Array:
             i = state[0]
-            within = lengths[jnp.minimum(i, len(lengths) - 1)] <= radius
+            within = lengths[jnp.minimum(i, len(lengths) - 1)] <= ladder[-1]
             return (i < len(lengths)) & within
 
-        middle = [jnp.zeros((), jnp.int32)] * len(shape)
-        best = shifted(jnp.zeros((), jnp.int32), middle)
-        for axis in range(len(shape) - 1):
-            for sign in (-1, 1):
-                best = jnp.maximum(best, end(middle, axis, radius / steps[axis], sign))
-        return lax.while_loop(more, chord, (jnp.zeros((), jnp.int32), best))[1].reshape(-1)
+        begin = (zero, tuple(outermost(ladder[k]) for k in rungs))
+        found = lax.while_loop(more, one, begin)[1]
+        return jnp.stack(found).reshape(len(found), -1)
 
 
 class Candidates(Choice):
