@@ -222,7 +222,7 @@ def test_discs_are_balls(rng, periodic):
             around = grid.nodes[node] + radius * disc * np.array(metric)
             values = grid.value_at(jnp.asarray(table), jnp.asarray(around))
             # The samples leave gaps, and the chords miss what lies between columns.
-            assert float(values.max()) - 0.15 <= row[node] <= float(values.max()) + 0.02
+            assert float(values.max()) - 0.15 <= row[node] <= float(values.max()) + 0.05
     assert found[-1].mean() > found[1].mean() > found[0].mean()
 
 

@@ -88,7 +88,7 @@ class Agent(abc.ABC):
         }
         self.cumulative_regret = 0.0
         self.history: list[Told] = []
-        beliefs = problem.beliefs(*self.regularisers())
+        beliefs = problem.beliefs(*self.regularisers(), accuracy=self.accuracy)
         asked = self.planner.points(problem.mdp(beliefs.mean()))
         self.beliefs: Beliefs = beliefs.remember(
             asked, limit=REMEMBERED, moments=self.plans_with_deviations
@@ -105,6 +105,11 @@ class Agent(abc.ABC):
     def regularisers(self) -> tuple[float, Any]:
         """Noise variances, or the regularisers in their place, for reward and transition."""
         return self.problem.noise_variances
+
+    @property
+    def accuracy(self) -> float:
+        """How closely kernels are compiled, as a share of the noise variance."""
+        return 1e-3
 
     @property
     def covered(self) -> str:

@@ -115,18 +115,29 @@ class Problem:
             lipschitz=self.lipschitz,
         )
 
-    def beliefs(self, reward_variance: float, transition_variance: float) -> Beliefs:
-        """Priors, with these variances (or regularisers) for the noise."""
+    def beliefs(
+        self, reward_variance: float, transition_variance: Any, *, accuracy: float = 1e-3
+    ) -> Beliefs:
+        """Priors, with these variances (or regularisers) for the noise.
+
+        Kernels of infinite rank are compiled to ``accuracy`` times those variances.
+        """
         reward: Any = self.reward
         if reward is None:
             reward = posterior(
-                self.reward_kernel, noise_variance=reward_variance, domain=self.points
+                self.reward_kernel,
+                noise_variance=reward_variance,
+                domain=self.points,
+                tolerance=accuracy * reward_variance,
             )
         m, d = self.states.dimension, self.points.dimension
         return Beliefs(
             reward=reward,
             transition=posterior(
-                self.transition_kernel, noise_variance=transition_variance, domain=self.points
+                self.transition_kernel,
+                noise_variance=transition_variance,
+                domain=self.points,
+                tolerance=accuracy * float(np.min(transition_variance)),
             ),
             offset=as_mean(self.offset, m, d),
             scale=jnp.asarray(self.scale),

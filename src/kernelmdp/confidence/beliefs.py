@@ -5,6 +5,7 @@ Transitions are learned as (outcome − offset) / scale, where the offset is a k
 comparable size. A known reward function takes the place of the reward's posterior.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,9 @@ from jaxtyping import Array, Float
 
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.means import Mean
+from kernelmdp.gp.posterior import advance
 from kernelmdp.mdp.model import Known, reward_values
+from kernelmdp.numerics.checks import require_finite
 from kernelmdp.types import Key
 
 
@@ -51,12 +54,24 @@ class Beliefs(eqx.Module):
 
     def condition(self, points: Any, rewards: Any, outcomes: Any) -> "Beliefs":
         """After observing rewards (n,) and raw outcomes (n, m) at points z (n, d)."""
+        posteriors = [p for p in (self.reward, self.transition) if isinstance(p, Posterior)]
+        if any(p.engine == "exact" for p in posteriors):  # these grow, outside any program
+            residuals = _residuals(self.offset, self.scale, points, outcomes)
+            reward = self.reward
+            if isinstance(reward, Posterior):
+                reward = reward.condition(points, rewards)
+            return dataclasses.replace(
+                self, reward=reward, transition=self.transition.condition(points, residuals)
+            )
+        for name, data in (("points", points), ("rewards", rewards), ("outcomes", outcomes)):
+            require_finite(name, data)
+        reward_after, transition_after = _condition(self, points, rewards, outcomes)
         reward = self.reward
         if isinstance(reward, Posterior):
-            reward = reward.condition(points, rewards)
-        residuals = _residuals(self.offset, self.scale, points, outcomes)
-        transition = self.transition.condition(points, residuals)
-        return Beliefs(reward, transition, self.offset, self.scale)
+            reward = reward.advanced(*reward_after)
+        return dataclasses.replace(
+            self, reward=reward, transition=self.transition.advanced(*transition_after)
+        )
 
     def remember(self, points: Any, *, limit: int, moments: bool = False) -> "Beliefs":
         """Faster at exactly these points, unless that takes more than ``limit`` bytes."""
@@ -86,7 +101,8 @@ class Beliefs(eqx.Module):
 
     def _remembering(self, model: Known) -> Known:
         """The model, faster at the points that the posteriors remember."""
-        reward, transition = model.reward, model.transition
+        reward: Any = model.reward
+        transition: Any = model.transition
         if isinstance(self.reward, Posterior):
             reward = reward.remembering(self.reward.engines)
         residual = transition.residual.remembering(self.transition.engines)
@@ -122,6 +138,16 @@ def _mean(beliefs: Beliefs) -> Known:
         reward.mean_function() if isinstance(reward, Posterior) else reward,
         Transition(transition.mean_function(), beliefs.offset, beliefs.scale),
     )
+
+
+@eqx.filter_jit
+def _condition(beliefs: Beliefs, points: Array, rewards: Array, outcomes: Array) -> Any:
+    """Both posteriors in one program."""
+    residuals = _residuals(beliefs.offset, beliefs.scale, points, outcomes)
+    x, r = (jnp.asarray(a, beliefs.transition.dtype) for a in (points, rewards))
+    reward = beliefs.reward
+    first = advance(reward, x, r) if isinstance(reward, Posterior) else None
+    return first, advance(beliefs.transition, x, residuals)
 
 
 @eqx.filter_jit

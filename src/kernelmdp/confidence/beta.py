@@ -6,12 +6,14 @@ number type, appear as logarithms only.
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 Number = float | int | Array
 
 
+@jax.jit
 def rkhs_beta(
     *,
     norm_bound: Number,
@@ -87,6 +89,7 @@ def joint_beta(single: Number, outputs: int) -> Float[Array, ""]:
     return _real(single) if outputs == 1 else jnp.sqrt(float(outputs)) + _real(single)
 
 
+@jax.jit
 def misspecified_beta(
     beta: Number, *, norm_bound: Number, error: Number, count: Number, regulariser: Number
 ) -> Float[Array, ""]:

@@ -3,7 +3,6 @@
 import math
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import beta as formulas
@@ -63,10 +62,10 @@ def build(
     reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
     plausible = Plausible(
         beliefs=beliefs,
-        beta_reward=jnp.asarray(confidence.scale * reward.beta, float),
-        beta_transition=jnp.asarray(confidence.scale * transition.beta, float),
-        slack_reward=jnp.asarray(reward.slack, float),
-        slack_transition=jnp.asarray(transition.slack, float),
+        beta_reward=np.asarray(confidence.scale * reward.beta, float),
+        beta_transition=np.asarray(confidence.scale * transition.beta, float),
+        slack_reward=np.asarray(reward.slack, float),
+        slack_transition=np.asarray(transition.slack, float),
         net=cells,
         shape=confidence.shape,
         reward_range=EVERYTHING,

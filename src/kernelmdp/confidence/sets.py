@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -33,10 +33,10 @@ class Plausible(Model):
     """
 
     beliefs: Beliefs
-    beta_reward: Float[Array, ""]
-    beta_transition: Float[Array, ""]
-    slack_reward: Float[Array, ""]
-    slack_transition: Float[Array, ""]
+    beta_reward: Any  # scalar arrays: nothing retraces when they change
+    beta_transition: Any
+    slack_reward: Any
+    slack_transition: Any
     net: Net | None
     shape: str = eqx.field(static=True)
     reward_range: tuple[float, float] = eqx.field(static=True)
@@ -104,12 +104,12 @@ class ConfidenceSets(eqx.Module):
     reason: str = eqx.field(static=True)
 
     @property
-    def beta_reward(self) -> Float[Array, ""]:
+    def beta_reward(self) -> Any:
         """β_R of this episode, 0 when the reward is known."""
         return self.plausible.beta_reward
 
     @property
-    def beta_transition(self) -> Float[Array, ""]:
+    def beta_transition(self) -> Any:
         """β_P of this episode."""
         return self.plausible.beta_transition
 

@@ -50,6 +50,8 @@ class Environment:
     noise_floor: float = 1e-3
     #: The optimal value at the fixed start when it was computed beforehand.
     optimum: Value | None = None
+    #: What ``make`` was asked for, to make it again.
+    spec: dict[str, Any] | None = None
     _values: dict[tuple[float, ...], Value] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )

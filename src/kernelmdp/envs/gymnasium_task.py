@@ -28,6 +28,16 @@ class GymnasiumTask:
     horizon: int
     known_reward: Callable[..., Any] | None = None
 
+    @property
+    def name(self) -> str:
+        """The environment's id, or its class where it has none."""
+        return self.env.spec.id if self.env.spec is not None else type(self.env.unwrapped).__name__
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        """What makes this task again, or None when an object was given that cannot be made."""
+        return {"id": self.env.spec.id} if self.env.spec is not None else None
+
     def play(
         self,
         policy: Callable[[np.ndarray, int], Any],

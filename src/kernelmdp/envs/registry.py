@@ -1,5 +1,6 @@
 """Environments by name."""
 
+import dataclasses
 import difflib
 import inspect
 from collections.abc import Callable
@@ -50,4 +51,5 @@ def make(name: str, *, seed: int = 0, **options: Any) -> Environment:
         raise ArgumentError(
             "options", f"for {name}: " + ", ".join(sorted(accepted)), ", ".join(unknown)
         )
-    return MAKERS[name](seed, **options)
+    spec = {"name": name, "seed": seed, **options}
+    return dataclasses.replace(MAKERS[name](seed, **options), spec=spec)

@@ -73,7 +73,7 @@ class Posterior(eqx.Module):
     @property
     def information_gain(self) -> float:
         """½ ln|I + K/λ| of the data: how much was learned, in nats; all outputs together."""
-        return float(self.layout.gain([engine.gain() for engine in self.engines]))
+        return float(_gain(self.layout, [engine.gain() for engine in self.engines]))
 
     @property
     def in_order_variances(self) -> Float[Array, "n m"]:
@@ -102,9 +102,12 @@ class Posterior(eqx.Module):
             rows = x.shape[0] * (self.outputs if isinstance(self.layout, Dense) else 1)
             roomy = tuple(engine.reserve(rows) for engine in self.engines)
             ready = dataclasses.replace(self, engines=roomy)
-        after, health = _condition(ready, x, y.astype(self.dtype))
+        return self.advanced(*advance(ready, x, y.astype(self.dtype)))
+
+    def advanced(self, engines: tuple[Engine, ...], health: Array) -> "Posterior":
+        """The posterior with the engines that ``advance`` found, if they are sound."""
         after = require_positive_definite(
-            after,
+            engines,
             health,
             "the kernel matrix of the data plus noise",
             "points repeat, or nearly so, with too little noise: raise noise_variance, "
@@ -233,7 +236,11 @@ class Posterior(eqx.Module):
 
 
 @eqx.filter_jit
-def _condition(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...], Array]:
+def advance(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...], Array]:
+    """The engines after observing y at x, and a number that is NaN when one is not sound.
+
+    For programs that condition several posteriors at once; ``condition`` checks what it is given.
+    """
     layout = posterior.layout
     rows = layout.rows(x)
     residuals = y.reshape(x.shape[0], layout.outputs) - posterior.mean(x)
@@ -260,6 +267,11 @@ def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
         lowest = lowest / jnp.maximum(jnp.max(largest), jnp.finfo(z.dtype).tiny)
     std = jnp.sqrt(jnp.maximum(variance, 0))
     return (mean[:, 0], std[:, 0], lowest) if posterior.scalar else (mean, std, lowest)
+
+
+@eqx.filter_jit
+def _gain(layout: Layout, parts: list[Array]) -> Array:
+    return layout.gain(parts)
 
 
 @eqx.filter_jit
