@@ -7,7 +7,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 .PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/.installed
-	$(VENV)/bin/python examples/learn_a_function.py --out demo.png
+	$(VENV)/bin/python examples/swing_up.py --out demo.png
 
 test: $(VENV)/.installed
 	$(VENV)/bin/python -m pytest

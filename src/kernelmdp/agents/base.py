@@ -25,7 +25,7 @@ from kernelmdp.planners import GridPlanner, Plan
 from kernelmdp.types import Key
 
 #: Bytes a posterior may keep to answer faster at the points of the planner.
-REMEMBERED = 2**29
+REMEMBERED = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Agent(abc.ABC):
     @property
     def accuracy(self) -> float:
         """How closely kernels are compiled, as a share of the noise variance."""
-        return 1e-3
+        return self.problem.accuracy
 
     @property
     def covered(self) -> str:

@@ -45,11 +45,11 @@ class GPUCRL(Agent):
     @property
     def accuracy(self) -> float:
         # Sets that a theorem covers are widened by what the compiled kernel may miss.
-        return 1e-6 if self.confidence.covered else 1e-3
+        return 1e-6 if self.confidence.covered else self.problem.accuracy
 
     @property
     def covered(self) -> str:
-        return self.confidence.reason
+        return self.confidence_sets().reason
 
     def diagnostics(self) -> dict[str, float]:
         return {

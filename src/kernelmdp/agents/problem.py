@@ -43,6 +43,7 @@ class Problem:
     offset: str = "zero"
     scale: tuple[float, ...] = ()
     noise_floor: float = 1e-3
+    accuracy: float = 1e-3
     norm_reward: float | None = None
     norm_transition: float | None = None
     lipschitz: float = math.inf
@@ -201,6 +202,7 @@ def _problem_of_environment(environment: Environment) -> Problem:
         offset=environment.offset,
         scale=environment.scale,
         noise_floor=environment.noise_floor,
+        accuracy=environment.accuracy,
         norm_reward=environment.norm_reward,
         norm_transition=environment.norm_transition,
         lipschitz=environment.lipschitz,

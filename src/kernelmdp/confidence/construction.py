@@ -100,7 +100,8 @@ def _rkhs(
     # The bound on the diagonal says m times as much about all outputs together, unless they are
     # independent (up to a rotation), as in every layout but the dense one.
     error = posterior.error * (posterior.outputs if isinstance(posterior.layout, Dense) else 1)
-    if error > 0:
+    # A scaled β is not covered anyway: there is no promise that the error could break.
+    if error > 0 and confidence.scale >= 1:
         beta = formulas.misspecified_beta(
             beta,
             norm_bound=norm,
@@ -108,7 +109,7 @@ def _rkhs(
             count=posterior.count,
             regulariser=float(regulariser.min()),
         )
-    return _Width(float(beta), norm * math.sqrt(error))
+    return _Width(float(beta), norm * math.sqrt(error) if confidence.scale >= 1 else 0.0)
 
 
 def _gp(

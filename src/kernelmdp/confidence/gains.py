@@ -20,6 +20,8 @@ from kernelmdp.kernels import (
 
 #: Bounds that are not lines in n are computed for n rounded up to this ratio's powers.
 RUNG = 1.25
+#: Ratio of the dual's rungs: β grows with the root of the gain, so 3.5 % of it is under 2 % of β.
+LADDER = 3.0
 
 
 class GainCurve:

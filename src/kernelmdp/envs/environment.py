@@ -48,6 +48,8 @@ class Environment:
     lipschitz_rule: str = "none: infinite"
     #: Standard deviation to regress scaled residuals with when the truth has no noise.
     noise_floor: float = 1e-3
+    #: How closely kernels need to be compiled, as a share of the noise variance.
+    accuracy: float = 1e-3
     #: The optimal value at the fixed start when it was computed beforehand.
     optimum: Value | None = None
     #: What ``make`` was asked for, to make it again.

@@ -79,6 +79,8 @@ def pendulum_swingup(
         optimum_points=((480, 321), (TORQUES.count,)),
         lipschitz_rule="infinite: no noise, and motion near upright is unstable",
         noise_floor=NOISE_FLOOR,
+        # Short lengthscales have a rank near 1,000 even when compiled only to the noise.
+        accuracy=1.2 if short else 0.1,
         optimum=OPTIMA.get((macro, float(penalty))),
     )
 

@@ -89,17 +89,18 @@ class Ladder:
         self._designs: dict[float, Design] = {}
         self._known_features: dict[int, np.ndarray] = {}
 
-    def bound(self, ratio: float, *, exactly: bool = True) -> float:
+    def bound(self, ratio: float, *, exactly: bool = True, rung: float = RUNG) -> float:
         """The least certified bound at n/λ = ratio; with exactly=False only rungs of the ladder
-        are made, which costs at most about half a percent and is what curves over n want."""
+        are made, which costs at most about half a percent and is what curves over n want.
+        (With rungs of ratio 3 it costs at most 3.5 %.)"""
         if ratio <= 0:
             return 0.0
         if exactly:
             self._certificate(ratio)
         else:
-            step = math.floor(math.log(ratio, RUNG))
-            self._certificate(RUNG**step)
-            self._certificate(RUNG ** (step + 1))
+            step = math.floor(math.log(ratio, rung))
+            self._certificate(rung**step)
+            self._certificate(rung ** (step + 1))
         return min(line.bound(ratio) for line in self.certificates.values())
 
     def design(self, ratio: float) -> Design:

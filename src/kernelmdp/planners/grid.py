@@ -83,7 +83,7 @@ class Plan(eqx.Module):
 
     def value(self, state: Any) -> float:
         """The planned value of the first period at a state."""
-        row = np.asarray(state, float)[None, :]
+        row: Any = np.asarray(state, float)[None, :]
         return float(_first(self.values, row, self.grid))
 
 
@@ -134,9 +134,9 @@ class GridPlanner:
         grid = self.grid(mdp)
         menu, counts = self.menu(mdp)
         self._require_memory(mdp, len(grid.nodes), len(menu))
-        plan = _plan(self, mdp, grid, menu, counts, key)
-        # Put in here: what a compiled program returns it copies.
-        return dataclasses.replace(plan, policy=dataclasses.replace(plan.policy, model=mdp.model))
+        values, policy = _plan(self, mdp, grid, menu, counts, key)
+        # The model is put in here: what a compiled program returns it copies.
+        return Plan(dataclasses.replace(policy, model=mdp.model), values, grid)
 
     def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
@@ -208,10 +208,10 @@ def _plan(
     planner: GridPlanner,
     mdp: MDP,
     grid: StateGrid,
-    menu: Array,
+    menu: Any,
     action_counts: tuple[int, ...] | None,
     key: Key,
-) -> Plan:
+) -> tuple[Array, GridPolicy]:
     menu = jnp.asarray(menu)
     nodes, options = jnp.asarray(grid.nodes), menu.shape[0]
     outlook = with_radius(mdp.model(_pairs(nodes, menu)), mdp.metric)
@@ -249,7 +249,7 @@ def _plan(
         action_counts=action_counts,
         reward_range=mdp.reward_range,
     )
-    return Plan(policy, jnp.concatenate([values, last[None]]), grid)
+    return jnp.concatenate([values, last[None]]), policy
 
 
 def _times(left: Array, bound: float) -> Any:

@@ -1,0 +1,206 @@
+"""What the theory promises, in runs: calibrated draws, and certificates above the regret."""
+
+import copy
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from kernelmdp import GPUCRL, Box, FiniteSet, GridPlanner, Problem, kernels
+from kernelmdp.information import maximum_gain
+from kernelmdp.kernels.base import gram
+from kernelmdp.mdp import Gaussian, Known, StateGrid, optimal_values, play, policy_values
+from kernelmdp.mdp.policy import Uniform
+from kernelmdp.planners.pessimism import pessimistic_values
+
+NOISE = 0.2
+
+
+def smooth_problem():
+    kernel = kernels.SquaredExponential(1.0)
+    box = Box([-1.0], [1.0])
+    return Problem(
+        name="smooth",
+        states=box,
+        actions=box,
+        horizon=3,
+        reward_kernel=kernel,
+        transition_kernel=(0.3 * kernel) @ kernels.Index(1),
+        reward=None,
+        reward_noise=Gaussian(NOISE),
+        transition_noise=Gaussian(NOISE),
+    )
+
+
+def test_posterior_draws_are_calibrated():
+    """G 49: the rank of the true optimal value among those of posterior draws is uniform."""
+    problem = smooth_problem()
+    prior = problem.beliefs(NOISE**2, NOISE**2)
+    grid = StateGrid(problem.states, (13,), problem.transition_noise)
+    menu = jnp.linspace(-1, 1, 5)[:, None]
+    start = jnp.zeros((1, 1))
+
+    def value(model):
+        return grid.value_at(optimal_values(problem.mdp(model), grid, menu)[0], start)[0]
+
+    @eqx.filter_jit
+    def experience(key):
+        truth_key, policy_key, *keys = jax.random.split(key, 4)
+        truth = prior.sample(key=truth_key)
+        mdp, policy = problem.mdp(truth), Uniform(problem.actions, policy_key)
+        episodes = [play(mdp, policy, start[0], key=k) for k in keys]
+        points = jnp.concatenate(
+            [jnp.concatenate([e.states[:-1], e.actions], axis=1) for e in episodes]
+        )
+        rewards = jnp.concatenate([e.rewards for e in episodes])
+        return value(truth), points, rewards, jnp.concatenate([e.outcomes for e in episodes])
+
+    @eqx.filter_jit
+    def draws(beliefs, key):
+        return jax.vmap(lambda k: value(beliefs.sample(key=k)))(jax.random.split(key, 99))
+
+    ranks = []
+    for repeat in range(300):
+        first, second = jax.random.split(jax.random.fold_in(jax.random.key(1), repeat))
+        true, points, rewards, outcomes = experience(first)
+        after = prior.condition(np.asarray(points), np.asarray(rewards), np.asarray(outcomes))
+        ranks.append(int(np.sum(np.asarray(draws(after, second)) < float(true))))
+    counts = np.histogram(ranks, bins=10, range=(0, 100))[0]
+    assert stats.chisquare(counts).pvalue > 1e-3, counts
+
+
+# A toy so smooth that a dozen episodes say something.
+
+H, EPISODES, DELTA, NORM = 2, 12, 0.1, 1.0
+STATES = Box([-1.0], [1.0])
+ACTIONS = FiniteSet(np.linspace(-1, 1, 3)[:, None])
+KERNEL = kernels.SquaredExponential(2.0)
+
+
+def toy_problem():
+    # L ≤ span(V_2)/√(2πv), with |R| ≤ B_R: math B8.
+    return Problem(
+        name="toy",
+        states=STATES,
+        actions=ACTIONS,
+        horizon=H,
+        reward_kernel=KERNEL,
+        transition_kernel=KERNEL @ kernels.Index(1),
+        reward=None,
+        reward_noise=Gaussian(NOISE),
+        transition_noise=Gaussian(NOISE),
+        norm_reward=NORM,
+        norm_transition=NORM,
+        lipschitz=2 * NORM * (H - 1) / np.sqrt(2 * np.pi * NOISE**2),
+    )
+
+
+class Expansion(eqx.Module):
+    centres: jax.Array
+    weights: jax.Array
+
+    def __call__(self, points):
+        return gram(KERNEL, points, self.centres) @ self.weights
+
+
+def draw_function(rng, points):
+    """A function of norm exactly B."""
+    weights = rng.normal(size=len(points))
+    matrix = np.asarray(gram(KERNEL, jnp.asarray(points), jnp.asarray(points)))
+    weights *= NORM / np.sqrt(weights @ matrix @ weights)
+    return Expansion(jnp.asarray(points), jnp.asarray(weights))
+
+
+class Column(eqx.Module):
+    function: Expansion
+
+    def __call__(self, points):
+        return self.function(points)[:, None]
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """30 runs of GP-UCRL with valid sets: regret, both certificates, coverage."""
+    problem = toy_problem()
+    made = GPUCRL(problem, confidence="valid", planner=GridPlanner(state_points=41))
+    z = problem.points.net(40)[0]
+    grid = made.planner.grid(problem.mdp(made.beliefs.mean()))
+    menu = jnp.asarray(np.array(ACTIONS.points))
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        truth = problem.mdp(Known(draw_function(rng, z), Column(draw_function(rng, z))))
+        best = np.asarray(optimal_values(truth, grid, menu))[0, 0]
+        agent = copy.copy(made)
+        agent.history, agent.seed = [], seed
+        rows = []
+        for episode in range(EPISODES):
+            policy = agent.ask()
+            family = agent.sets.family(problem.mdp(agent.sets.plausible))
+            low = pessimistic_values(family, policy, grid)[0, 0]
+            worth = policy_values(truth, policy, grid)[0, 0]
+            key = jax.random.fold_in(jax.random.key(seed), episode)
+            told = play(truth, policy, jnp.asarray(grid.nodes[0]), key=key)
+            reward_width, radius = agent.sets.half_widths(jnp.asarray(told.points))
+            rows.append(
+                {
+                    "regret": best - float(worth),
+                    "gap": agent.planned.value(grid.nodes[0]) - float(low),
+                    "widths": float(jnp.sum(2 * reward_width + 2 * problem.lipschitz * radius)),
+                    "inside": agent.sets.contains(truth.model, jnp.asarray(z)),
+                    "beta": (float(agent.sets.beta_reward), float(agent.sets.beta_transition)),
+                }
+            )
+            agent.tell(told.states, told.actions, told.rewards, told.outcomes)
+        found.append(rows)
+    return problem, found
+
+
+def share(promises):
+    return np.mean(promises)
+
+
+def test_valid_sets_hold_the_truth(runs):
+    assert share([all(row["inside"] for row in rows) for rows in runs[1]]) >= 1 - 2 * DELTA / 3
+
+
+def test_regret_is_below_both_certificates_and_the_theorem(runs):
+    """G 52: regret ≤ certificate (i) ≤ improved Theorem 1, and regret ≤ certificate (ii)."""
+    problem, found = runs
+    martingale = NORM * np.sqrt(2 * np.log(3 / DELTA) * EPISODES * H * (H - 1) * (2 * H - 1) / 6)
+    gains = [
+        maximum_gain(k, domain=problem.points, n=EPISODES * H, noise_variance=NOISE**2).upper
+        for k in (problem.reward_kernel, problem.transition_kernel)
+    ]
+    T, lam = EPISODES * H, NOISE**2
+    sums = [min(np.sqrt(2 * H * g * T / np.log(1 + H / lam)), T) for g in gains]
+    betas = [NORM + np.sqrt(2 * (np.log(3 / DELTA) + g)) for g in gains]
+    theorem = 2 * betas[0] * sums[0] + 2 * problem.lipschitz * betas[1] * sums[1] + martingale
+    first, second, third = [], [], []
+    for rows in found:
+        regret = sum(row["regret"] for row in rows)
+        certificate = sum(row["widths"] for row in rows) + martingale
+        first.append(-1e-6 <= regret <= certificate)
+        second.append(certificate <= theorem)
+        third.append(regret <= sum(row["gap"] for row in rows))
+    assert share(first) >= 1 - DELTA
+    assert all(second)
+    assert share(third) >= 1 - DELTA
+
+
+def test_every_episode_is_below_its_gap(runs):
+    """G 60: episode regret ≤ optimistic plan − pessimistic value of the policy."""
+    good = [all(row["regret"] <= row["gap"] + 1e-9 for row in rows) for rows in runs[1]]
+    assert share(good) >= 1 - DELTA
+    # The gap means something: it falls well below the trivial 2 B H.
+    last = np.mean([rows[-1]["gap"] for rows in runs[1]])
+    assert last < 0.75 * 2 * NORM * H
+
+
+def test_beta_never_decreases(runs):
+    for rows in runs[1]:
+        betas = np.array([row["beta"] for row in rows])
+        assert (np.diff(betas, axis=0) >= -1e-12).all()
