@@ -23,6 +23,7 @@ AGENTS = ("greedy", "psrl", "gp-ucrl")
 
 
 def main() -> None:
+    """Run all three and draw their regret."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("demo.png"))
     parser.add_argument("--episodes", type=int, default=15)

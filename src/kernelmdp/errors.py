@@ -54,5 +54,14 @@ class CheckpointError(KernelMDPError):
     """A file is not a saved agent, or one of another problem; nothing was changed."""
 
 
+class ConformanceError(KernelMDPError, AssertionError):
+    """An agent breaks one of the promises that are made of all agents."""
+
+    def __init__(self, promise: str, found: str) -> None:
+        self.promise = promise
+        self.found = found
+        super().__init__(f"promised: {promise}; found: {found}")
+
+
 class ApproximationWarning(UserWarning):
     """A result is approximate in a way the caller may not expect."""

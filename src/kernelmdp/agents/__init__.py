@@ -2,6 +2,7 @@
 
 from kernelmdp.agents.base import Agent
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
+from kernelmdp.agents.conformance import Conformance, check_agent
 from kernelmdp.agents.gp_ucrl import GPUCRL
 from kernelmdp.agents.loading import AGENTS, load
 from kernelmdp.agents.problem import Problem
@@ -13,11 +14,13 @@ __all__ = [
     "GPUCRL",
     "PSRL",
     "Agent",
+    "Conformance",
     "Greedy",
     "Oracle",
     "Problem",
     "Random",
     "Result",
     "Table",
+    "check_agent",
     "load",
 ]

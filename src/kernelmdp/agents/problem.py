@@ -1,6 +1,7 @@
 """What an agent may know of the system it is to control: everything but the system itself."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -61,24 +62,24 @@ class Problem:
                 self.transition_kernel.outputs,
             )
 
-    @property
+    @functools.cached_property
     def points(self) -> Product:
         """Where z = (s, a) lives."""
         return join(state=self.states, action=self.actions)
 
-    @property
+    @functools.cached_property
     def residual_noise(self) -> np.ndarray:
         """Standard deviation of the scaled residuals along each axis, at least the floor."""
         sizes = self.transition_noise.standard_deviations(self.states.dimension)
         return np.maximum(sizes / np.array(self.scale), self.noise_floor)
 
-    @property
+    @functools.cached_property
     def noise_variances(self) -> tuple[float, float]:
         """Variances to regress with: of rewards, and of scaled residuals (the largest axis)."""
         reward = float(self.reward_noise.standard_deviations(1)[0])
         return max(reward, self.noise_floor) ** 2, float(self.residual_noise.max()) ** 2
 
-    @property
+    @functools.cached_property
     def reward_range(self) -> tuple[float, float]:
         """±B_R √κ, which holds every mean reward (math B2); everything when B_R is unknown."""
         if self.reward is not None or self.norm_reward is None:

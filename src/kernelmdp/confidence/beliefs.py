@@ -5,7 +5,6 @@ Transitions are learned as (outcome − offset) / scale, where the offset is a k
 comparable size. A known reward function takes the place of the reward's posterior.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from kernelmdp.gp.means import Mean
 from kernelmdp.gp.posterior import advance
 from kernelmdp.mdp.model import Known, reward_values
 from kernelmdp.numerics.checks import require_finite
+from kernelmdp.numerics.modules import changed
 from kernelmdp.types import Key
 
 
@@ -60,7 +60,7 @@ class Beliefs(eqx.Module):
             reward = self.reward
             if isinstance(reward, Posterior):
                 reward = reward.condition(points, rewards)
-            return dataclasses.replace(
+            return changed(
                 self, reward=reward, transition=self.transition.condition(points, residuals)
             )
         for name, data in (("points", points), ("rewards", rewards), ("outcomes", outcomes)):
@@ -69,9 +69,7 @@ class Beliefs(eqx.Module):
         reward = self.reward
         if isinstance(reward, Posterior):
             reward = reward.advanced(*reward_after)
-        return dataclasses.replace(
-            self, reward=reward, transition=self.transition.advanced(*transition_after)
-        )
+        return changed(self, reward=reward, transition=self.transition.advanced(*transition_after))
 
     def remember(self, points: Any, *, limit: int, moments: bool = False) -> "Beliefs":
         """Faster at exactly these points, unless that takes more than ``limit`` bytes."""
@@ -97,7 +95,7 @@ class Beliefs(eqx.Module):
     def _forget(self) -> "Beliefs":
         reward = self.reward
         reward = reward.forget() if isinstance(reward, Posterior) else reward
-        return Beliefs(reward, self.transition.forget(), self.offset, self.scale)
+        return changed(self, reward=reward, transition=self.transition.forget())
 
     def _remembering(self, model: Known) -> Known:
         """The model, faster at the points that the posteriors remember."""
@@ -106,7 +104,7 @@ class Beliefs(eqx.Module):
         if isinstance(self.reward, Posterior):
             reward = reward.remembering(self.reward.engines)
         residual = transition.residual.remembering(self.transition.engines)
-        return Known(reward, Transition(residual, self.offset, self.scale))
+        return changed(model, reward=reward, transition=changed(transition, residual=residual))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Mean and standard deviation of the mean reward; the latter 0 when it is known."""

@@ -1,6 +1,5 @@
 """Posteriors: one contract, three engines (exact, finite rank, compiled)."""
 
-import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -30,6 +29,7 @@ from kernelmdp.numerics.checks import (
     require_finite,
 )
 from kernelmdp.numerics.factor import is_traced, require_positive_definite
+from kernelmdp.numerics.modules import changed
 from kernelmdp.types import Key
 
 
@@ -101,7 +101,7 @@ class Posterior(eqx.Module):
                 raise ArgumentError("engine", "finite rank or compiled inside jit", "exact")
             rows = x.shape[0] * (self.outputs if isinstance(self.layout, Dense) else 1)
             roomy = tuple(engine.reserve(rows) for engine in self.engines)
-            ready = dataclasses.replace(self, engines=roomy)
+            ready = changed(self, engines=roomy)
         return self.advanced(*advance(ready, x, y.astype(self.dtype)))
 
     def advanced(self, engines: tuple[Engine, ...], health: Array) -> "Posterior":
@@ -113,7 +113,7 @@ class Posterior(eqx.Module):
             "points repeat, or nearly so, with too little noise: raise noise_variance, "
             "use dtype='float64', or a domain on which the kernel compiles",
         )
-        return dataclasses.replace(self, engines=_remembering(after, self.engines))
+        return changed(self, engines=_remembering(after, self.engines))
 
     def predict(self, points: Any) -> tuple[Array, Array]:
         """Mean and standard deviation of f (noise not included) at points (n, d).
@@ -189,14 +189,14 @@ class Posterior(eqx.Module):
         if moments:
             found = _known_moments(ready)
             ready = tuple(a.with_memory(b.remembered) for a, b in zip(found, ready, strict=True))
-        return dataclasses.replace(self, engines=ready)
+        return changed(self, engines=ready)
 
     def forget(self) -> "Posterior":
         """The same posterior without remembered points.
 
         A compiled program copies what it returns: large arrays that it does not change stay out.
         """
-        return dataclasses.replace(self, engines=tuple(e.with_memory(None) for e in self.engines))
+        return changed(self, engines=tuple(e.with_memory(None) for e in self.engines))
 
     def sample_at(self, points: Any, *, key: Key, draws: int = 1) -> Array:
         """Joint draws of the values at finitely many points: shape (draws, n), or (draws, n, m).

@@ -14,6 +14,7 @@ from kernelmdp.gp.layouts import Layout
 from kernelmdp.gp.means import Mean
 from kernelmdp.numerics.checks import as_points
 from kernelmdp.numerics.factor import checked_cholesky
+from kernelmdp.numerics.modules import changed
 from kernelmdp.types import Key
 
 
@@ -35,9 +36,7 @@ class FunctionSample(eqx.Module):
         """The same function, faster at the points that these engines remember."""
         pairs = zip(self.paths, engines, strict=True)
         paths = tuple(path.with_memory(engine.remembered) for path, engine in pairs)
-        return FunctionSample(
-            self.layout, paths, self.mean, scalar=self.scalar, dtype=self.dtype, exact=self.exact
-        )
+        return changed(self, paths=paths)
 
     # A function is itself and no other: so ``jax.jit(sample)`` works as for any function.
     def __eq__(self, other: object) -> bool:

@@ -24,6 +24,7 @@ from kernelmdp.gp.basis import Basis, Memory, Moments, remembered
 from kernelmdp.gp.engines import Engine, Path
 from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import cholesky, lower_root, solve_lower, squared_lengths
+from kernelmdp.numerics.modules import changed
 from kernelmdp.types import Key
 
 #: Rows conditioned on at once; more would cost h³ in the small factor.
@@ -53,7 +54,7 @@ class WeightPath(Path):
         return remembered(self.memory, points, lambda values: values @ self.coefficients, compute)
 
     def with_memory(self, memory: Memory | None) -> "WeightPath":
-        return dataclasses.replace(self, memory=memory)
+        return changed(self, memory=memory)
 
 
 class WeightEngine(Engine):
@@ -207,7 +208,7 @@ class WeightEngine(Engine):
         return Memory(points, in_chunks(self.basis, points, CHUNK))
 
     def with_memory(self, memory: Memory | None) -> "WeightEngine":
-        return dataclasses.replace(self, memory=memory)
+        return changed(self, memory=memory)
 
     @property
     def factor_to_check(self) -> Array:

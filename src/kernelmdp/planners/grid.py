@@ -6,6 +6,7 @@ grid, and its error is estimated by ``GridPlanner.error``, certified by ``Certif
 """
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -15,14 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box
+from kernelmdp.domains import Box, Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.evaluation import Value, action_grid
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Model, Outlook
+from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import choice
+from kernelmdp.numerics.modules import changed
 from kernelmdp.planners.envelope import lipschitz_envelope
 from kernelmdp.planners.optimism import Choice, choice_for, with_radius
 from kernelmdp.types import Key
@@ -113,14 +116,11 @@ class GridPlanner:
 
     def grid(self, mdp: MDP) -> StateGrid:
         """The nodes this planner lays over an MDP's states."""
-        points = _counts("state_points", self.state_points, mdp.states.dimension, STATE_POINTS)
-        return StateGrid(mdp.states, points, mdp.transition_noise)
+        return _layout(self, mdp.states, mdp.actions, mdp.transition_noise)[0]
 
     def menu(self, mdp: MDP) -> tuple[np.ndarray, tuple[int, ...] | None]:
         """Actions tried, (A, q), and their counts along each axis when they form a grid."""
-        points = _counts("action_points", self.action_points, mdp.actions.dimension, ACTION_POINTS)
-        regular = isinstance(mdp.actions, Box) and self.refine
-        return action_grid(mdp.actions, points), points if regular else None
+        return _layout(self, mdp.states, mdp.actions, mdp.transition_noise)[1:]
 
     def points(self, mdp: MDP) -> np.ndarray:
         """All points z at which a plan asks the model: every node with every action."""
@@ -136,7 +136,7 @@ class GridPlanner:
         self._require_memory(mdp, len(grid.nodes), len(menu))
         values, policy = _plan(self, mdp, grid, menu, counts, key)
         # The model is put in here: what a compiled program returns it copies.
-        return Plan(dataclasses.replace(policy, model=mdp.model), values, grid)
+        return Plan(changed(policy, model=mdp.model), values, grid)
 
     def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
@@ -161,6 +161,18 @@ class GridPlanner:
                 "action_points",
                 f"{nodes:,} states x {options:,} actions, about {needed / 2**30:.1f} GiB",
             )
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(
+    planner: GridPlanner, states: Domain, actions: Domain, noise: Noise
+) -> tuple[StateGrid, np.ndarray, tuple[int, ...] | None]:
+    """Nodes and actions, made once: agents plan on the same ones every episode."""
+    nodes = _counts("state_points", planner.state_points, states.dimension, STATE_POINTS)
+    options = _counts("action_points", planner.action_points, actions.dimension, ACTION_POINTS)
+    regular = isinstance(actions, Box) and planner.refine
+    grid = StateGrid(states, nodes, noise)
+    return grid, action_grid(actions, options), options if regular else None
 
 
 def optimistic_reward(outlook: Outlook, reward_range: tuple[float, float]) -> Float[Array, " n"]:
