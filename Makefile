@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(VENV)/bin/python examples/swing_up.py --out demo.png
 
 test: $(VENV)/.installed
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .

@@ -27,6 +27,10 @@ app = typer.Typer(
     help="Learn to control an unknown system in few episodes: GP-UCRL and PSRL.",
 )
 
+#: Every complaint about the command line itself. Typer shows only this child of it, and has moved
+#: the rest between versions.
+UsageError: Any = typer.BadParameter.__base__
+
 
 def keep_compiled() -> None:
     """Keep compiled programs in the user's cache folder: a second run starts at once."""
@@ -136,8 +140,11 @@ def _summary(result: Result, out: pathlib.Path) -> None:
 def main() -> None:
     """Run the command; bad input ends with one sentence and code 2."""
     try:
-        app(standalone_mode=False)
-    except (KernelMDPError, typer.BadParameter) as error:
+        app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except UsageError as error:
+        print(f"kmdp: {error.format_message()}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KernelMDPError as error:
         print(f"kmdp: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except typer.Exit as end:

@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents import checkpoint
@@ -17,7 +18,9 @@ from kernelmdp.agents.problem import Problem, find_task, problem_of
 from kernelmdp.agents.progress import track
 from kernelmdp.agents.records import Result, Table
 from kernelmdp.confidence import Beliefs, Confidence, as_confidence
-from kernelmdp.errors import ArgumentError, ShapeError
+from kernelmdp.errors import ArgumentError, DataError, ShapeError
+from kernelmdp.mdp.mdp import MDP
+from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import choice, float_array, integer, require_finite
@@ -76,6 +79,8 @@ class Agent(abc.ABC):
             transition_kernel=transition_kernel,
             noise=noise,
         )
+        if problem.reward is not None:
+            _require_reward(problem)
         self.confidence = self._confidence(as_confidence(confidence))
         self.planner = as_planner(planner, problem)
         self.words = {
@@ -89,7 +94,7 @@ class Agent(abc.ABC):
         self.cumulative_regret = 0.0
         self.history: list[Told] = []
         beliefs = problem.beliefs(*self.regularisers(), accuracy=self.accuracy)
-        asked = self.planner.points(problem.mdp(beliefs.mean()))
+        asked = _planned_points(self.planner, problem.mdp(beliefs.mean()))
         self.beliefs: Beliefs = beliefs.remember(
             asked, limit=REMEMBERED, moments=self.plans_with_deviations
         )
@@ -235,12 +240,13 @@ class Agent(abc.ABC):
         ):
             if given is None:
                 continue
-            array = np.asarray(float_array(given, name))
+            # A copy of its own, since the history keeps it.
+            array = np.array(float_array(given, name), dtype=float)
             if array.shape != shape:
                 raise ShapeError(
                     name, f"shape {shape} for an episode of {H} periods", f"shape {array.shape}"
                 )
-            require_finite(name, array)
+            _require_finite(name, array)
             arrays[name] = array
         problem.states.require_inside("states", arrays["states"])
         problem.actions.require_inside("actions", arrays["actions"])
@@ -262,6 +268,27 @@ def as_planner(given: Any, problem: Problem) -> GridPlanner:
     word = choice("planner", given, ("grid", "bonus"))
     optimism = "bonus" if word == "bonus" else "ball"
     return GridPlanner(problem.state_points, problem.action_points, optimism=optimism)
+
+
+def _planned_points(planner: GridPlanner, mdp: MDP) -> np.ndarray:
+    """Where plans ask the model, once it is known that they fit in memory."""
+    planner._require_memory(mdp, len(planner.grid(mdp).nodes), len(planner.menu(mdp)[0]))
+    return planner.points(mdp)
+
+
+def _require_reward(problem: Problem) -> None:
+    """A known reward is tried before anything is planned with it."""
+    values = reward_values(problem.reward, jnp.asarray(problem.points.spread(4)))
+    require_finite("reward", values)
+
+
+def _require_finite(argument: str, array: np.ndarray) -> None:
+    """DataError that names the step, and the coordinate where there are several."""
+    if np.isfinite(array).all():
+        return
+    place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    where = f"step {place[0]}" + "".join(f", coordinate {i}" for i in place[1:])
+    raise DataError(argument, "finite numbers", f"{array[place]} at {where}")
 
 
 def _unwrapped(problem: Problem, states: np.ndarray) -> np.ndarray:

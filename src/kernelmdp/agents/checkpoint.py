@@ -19,6 +19,18 @@ FORMAT, VERSION = "kernelmdp agent", 1
 ARRAYS = ("states", "actions", "rewards", "outcomes")
 
 
+#: What zipfile, json and NumPy raise on files that are cut, foreign or meant to harm.
+UNREADABLE = (
+    zipfile.BadZipFile,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+
+
 def write(path: Any, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write beside the place, then rename: a crash leaves the old file or the new one."""
     target = pathlib.Path(path)
@@ -47,7 +59,7 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
                 for name in ARRAYS
             }
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+    except UNREADABLE as error:
         raise CheckpointError(f"{place}: not a saved agent of kernelmdp ({error})") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise CheckpointError(f"{place}: not a saved agent of kernelmdp")

@@ -6,10 +6,10 @@ from kernelmdp.agents import checkpoint
 from kernelmdp.agents.base import Agent
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
 from kernelmdp.agents.gp_ucrl import GPUCRL
-from kernelmdp.agents.problem import find_task
+from kernelmdp.agents.problem import find_task, gymnasium_task
 from kernelmdp.agents.psrl import PSRL
 from kernelmdp.confidence import Confidence
-from kernelmdp.envs import from_gymnasium, make
+from kernelmdp.envs import make
 from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.planners import GridPlanner
 
@@ -34,7 +34,10 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
     if task is None:
         if spec is None:
             raise ArgumentError("task", f"the task the agent was made for ({saved['name']})", None)
-        task = from_gymnasium(spec["id"]) if "id" in spec else make(**spec)
+        # A checkpoint's horizon may be shorter than the environment's limit.
+        task = (
+            gymnasium_task(spec["id"], horizon=saved["horizon"]) if "id" in spec else make(**spec)
+        )
     for name, given in (("reward", reward), ("noise", noise)):
         if given is not None:
             words[name] = given
@@ -42,11 +45,14 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
             raise ArgumentError("reward", "the known reward function the agent was made with", None)
         elif name == "noise" and words[name] is not None:
             raise ArgumentError("noise", f"the noise the agent was made with, {words[name]}", None)
-    words["confidence"] = Confidence(**words["confidence"])
-    planner: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list) else v for k, v in words["planner"].items()
-    }
-    words["planner"] = GridPlanner(**planner)
+    try:
+        words["confidence"] = Confidence(**words["confidence"])
+        planner: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in words["planner"].items()
+        }
+        words["planner"] = GridPlanner(**planner)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
     agent = kind(find_task(task), seed=seed, **words)
     if agent.problem.summary() != saved:
         both = agent.problem.summary()
@@ -55,6 +61,8 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
             f"{path}: saved for another problem: {wrong[0]} was {saved.get(wrong[0])!r}, "
             f"here it is {both[wrong[0]]!r}"
         )
+    if len({len(arrays[name]) for name in checkpoint.ARRAYS}) > 1:
+        raise CheckpointError(f"{path}: arrays of different numbers of episodes")
     for rows in zip(*(arrays[name] for name in checkpoint.ARRAYS), strict=True):
         agent.tell(*rows)
     agent.cumulative_regret = cumulative

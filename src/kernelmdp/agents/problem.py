@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
@@ -155,11 +156,20 @@ def find_task(task: Any, *, horizon: int | None = None) -> Any:
     elif isinstance(task, str) and "/" not in task and "-v" not in task:
         make(task)  # raises, and suggests the nearest name
     else:
-        return from_gymnasium(task, horizon=horizon)
+        return gymnasium_task(task, horizon=horizon)
     own = found.mdp.horizon if isinstance(found, Environment) else found.horizon
     if horizon is not None and horizon != own:
         raise ArgumentError("horizon", f"{own}, as the task has", horizon)
     return found
+
+
+def gymnasium_task(task: Any, **options: Any) -> GymnasiumTask:
+    """A Gymnasium environment or id as a task; one that Gymnasium cannot make is our error."""
+    try:
+        return from_gymnasium(task, **options)
+    except gymnasium.error.Error as error:
+        reason = " ".join(str(error).split())
+        raise ArgumentError("task", "an environment that Gymnasium can make", reason) from None
 
 
 def problem_of(
@@ -256,7 +266,11 @@ def as_kernel(argument: str, given: Any) -> Kernel:
 def as_outputs(given: Any, outputs: int) -> OutputKernel:
     """A transition kernel; a scalar kernel is taken for every coordinate independently."""
     found = kernel(given) if isinstance(given, str) else given
-    return found @ Index(outputs) if isinstance(found, Kernel) else found
+    if isinstance(found, Kernel):
+        return found @ Index(outputs)
+    if not isinstance(found, OutputKernel):
+        raise ArgumentError("transition_kernel", "a kernel or its text", repr(given))
+    return found
 
 
 def usual_kernel(points: Product) -> Kernel:

@@ -21,9 +21,10 @@ import numpy as np
 
 from kernelmdp.agents import AGENTS, Agent, Result, Table, load
 from kernelmdp.agents.learning import interact
+from kernelmdp.agents.problem import gymnasium_task
 from kernelmdp.agents.records import COLUMNS
 from kernelmdp.confidence import as_confidence
-from kernelmdp.envs import from_gymnasium, make, names
+from kernelmdp.envs import make, names
 from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.version import __version__
 
@@ -46,14 +47,23 @@ class RunConfig:
         if self.agent not in AGENTS:
             raise ArgumentError("agent", "one of " + ", ".join(AGENTS), repr(self.agent))
         for word in self.words:
-            if word.partition(".")[0] not in WORDS:
-                raise ArgumentError("set", "one of " + ", ".join(WORDS), repr(word))
+            if word not in WORDS and not word.startswith("confidence."):
+                expected = "one of " + ", ".join(WORDS) + ", or confidence.NAME"
+                raise ArgumentError("set", expected, repr(word))
+        for argument in ("env_options", "words"):
+            # As they will be read from config.toml, so that a run knows itself again.
+            object.__setattr__(self, argument, _through_json(argument, getattr(self, argument)))
 
     def task(self) -> Any:
         """The environment of this run; the seed draws the instance where there is one to draw."""
         if self.env in names() or "-v" not in self.env:
-            return make(self.env, seed=self.seed, **self.env_options)
-        return from_gymnasium(self.env, **self.env_options)
+            if "name" in self.env_options:
+                raise ArgumentError("options", "no other name of the environment", self.env_options)
+            return make(self.env, **{"seed": self.seed, **self.env_options})
+        unknown = sorted(set(self.env_options) - {"horizon"})
+        if unknown:
+            raise ArgumentError("options", f"for {self.env}: horizon", ", ".join(unknown))
+        return gymnasium_task(self.env, **self.env_options)
 
     def make_agent(self) -> Agent:
         """The agent, new."""
@@ -85,13 +95,15 @@ def run(
         raise ArgumentError(
             "out", "a folder of the same run, or a new one", f"{place}, which holds {saved}"
         )
-    if place.exists() and not begun and any(place.iterdir()):
+    if place.exists() and not begun and (not place.is_dir() or any(place.iterdir())):
         raise ArgumentError("out", "an empty or new folder, or one of a run", str(place))
     agent = _resumed(config, place) if begun else config.make_agent()
     place.mkdir(parents=True, exist_ok=True)
     if not begun:
         _write_config(config, place, agent)
     rows = _rows(place / "episodes.csv")[: agent.episode]
+    if len(rows) < agent.episode:
+        agent = _rewound(config, agent, len(rows))
     agent.cumulative_regret = float(rows[-1]["cumulative_regret"]) if rows else 0.0
     left = max(0, episodes - agent.episode)
     with (place / "episodes.csv").open("w", newline="") as file:
@@ -122,6 +134,25 @@ def _resumed(config: RunConfig, place: pathlib.Path) -> Agent:
     if agent.name != config.agent or agent.seed != config.seed:
         raise CheckpointError(f"{file}: holds {agent.name} with seed {agent.seed}, not this run")
     return agent
+
+
+def _rewound(config: RunConfig, agent: Agent, episodes: int) -> Agent:
+    """The agent as it was after that many episodes.
+
+    An episode may be in the checkpoint and its row not on disk, as when a run is stopped between
+    the two; played again it gives the row.
+    """
+    earlier = config.make_agent()
+    for told in agent.history[:episodes]:
+        earlier.tell(told.states, told.actions, told.rewards, told.outcomes)
+    return earlier
+
+
+def _through_json(argument: str, value: Any) -> Any:
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(argument, "what JSON can hold", f"{value} ({error})") from None
 
 
 def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
