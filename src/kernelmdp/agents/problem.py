@@ -13,7 +13,7 @@ import numpy as np
 from kernelmdp.confidence import Beliefs
 from kernelmdp.domains import Box, Domain, Product, join
 from kernelmdp.envs import Environment, GymnasiumTask, from_gymnasium, make, names
-from kernelmdp.errors import ArgumentError
+from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.gp import posterior
 from kernelmdp.gp.means import as_mean
 from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential, kernel
@@ -194,8 +194,17 @@ def problem_of(
         words["transition_kernel"] = as_outputs(transition_kernel, found.states.dimension)
         words["norm_transition"] = None
     if noise is not None:
-        words["reward_noise"] = words["transition_noise"] = as_noise(noise)
+        words["reward_noise"] = words["transition_noise"] = _noise(noise)
     return dataclasses.replace(found, **words)
+
+
+def _noise(given: Any) -> Noise:
+    try:
+        return as_noise(given)
+    except KernelMDPError:
+        raise
+    except (TypeError, ValueError):
+        raise ArgumentError("noise", "a noise law or a standard deviation", repr(given)) from None
 
 
 def _problem_of_environment(environment: Environment) -> Problem:

@@ -98,7 +98,10 @@ def run(
     if place.exists() and not begun and (not place.is_dir() or any(place.iterdir())):
         raise ArgumentError("out", "an empty or new folder, or one of a run", str(place))
     agent = _resumed(config, place) if begun else config.make_agent()
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError("out", "a folder that can be made", f"{place} ({error})") from None
     if not begun:
         _write_config(config, place, agent)
     rows = _rows(place / "episodes.csv")[: agent.episode]
