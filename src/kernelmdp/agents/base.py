@@ -25,6 +25,7 @@ from kernelmdp.mdp.noise import as_noise
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import choice, float_array, integer, require_finite
 from kernelmdp.planners import GridPlanner, Plan
+from kernelmdp.planners.certified import paper_tolerance
 from kernelmdp.types import Key
 
 #: Bytes a posterior may keep to answer faster at the points of the planner.
@@ -68,7 +69,7 @@ class Agent(abc.ABC):
         z = (s, a), shape (n, d), with values (n,). Kernels may be given as text. ``noise`` is a
         noise law, or the standard deviation of a Gaussian one, for states and rewards.
         ``confidence`` is "paper", "valid", "practical" or a ``Confidence``; ``planner`` is "grid",
-        "bonus" or a planner.
+        "bonus", "paper" (each plan to ε_l = √(H/l), by estimate) or a planner.
         """
         self.seed = integer("seed", seed, least=0)
         self.task = find_task(task, horizon=horizon)
@@ -83,13 +84,14 @@ class Agent(abc.ABC):
             _require_reward(problem)
         self.confidence = self._confidence(as_confidence(confidence))
         self.planner = as_planner(planner, problem)
+        self.to_tolerance = planner == "paper"
         self.words = {
             "reward": reward if isinstance(reward, str) else "a function",
             "reward_kernel": None if reward_kernel is None else str(reward_kernel),
             "transition_kernel": None if transition_kernel is None else str(transition_kernel),
             "noise": None if noise is None else repr(as_noise(noise)),
             "confidence": dataclasses.asdict(as_confidence(confidence)),
-            "planner": dataclasses.asdict(self.planner),
+            "planner": planner if planner == "paper" else dataclasses.asdict(self.planner),
         }
         self.cumulative_regret = 0.0
         self.history: list[Told] = []
@@ -99,6 +101,7 @@ class Agent(abc.ABC):
             asked, limit=REMEMBERED, moments=self.plans_with_deviations
         )
         self._plan: Plan | None = None
+        self._first: np.ndarray | None = None
         self._exploit: Plan | None = None
 
     # What subclasses say.
@@ -125,6 +128,15 @@ class Agent(abc.ABC):
         """Numbers of the last plan worth a column of their own."""
         return {}
 
+    def solve(self, mdp: MDP, *, key: Key) -> Plan:
+        """A plan for an MDP or a family; with the planner "paper" to ε_l = √(H/l) at the start."""
+        if not self.to_tolerance:
+            return self.planner(mdp, key=key)
+        if self._first is None:
+            raise ArgumentError("first_state", "the state in which the episode starts", None)
+        tolerance = paper_tolerance(self.problem.horizon, self.episode + 1)
+        return self.planner.within(tolerance, mdp, self._first, key=key)
+
     # What users call.
 
     @property
@@ -138,7 +150,7 @@ class Agent(abc.ABC):
         Asked again before ``tell`` it answers the same.
         """
         if first_state is not None:
-            self._state("first_state", first_state)
+            self._first = self._state("first_state", first_state)
         if self._plan is None:
             self._plan = jax.block_until_ready(self.plan(key=episode_key(self.seed, self.episode)))
         return self._plan.policy
@@ -265,7 +277,7 @@ def as_planner(given: Any, problem: Problem) -> GridPlanner:
     """A planner, or the word for one, on the grid that suits the problem."""
     if isinstance(given, GridPlanner):
         return given
-    word = choice("planner", given, ("grid", "bonus"))
+    word = choice("planner", given, ("grid", "bonus", "paper"))
     optimism = "bonus" if word == "bonus" else "ball"
     return GridPlanner(problem.state_points, problem.action_points, optimism=optimism)
 

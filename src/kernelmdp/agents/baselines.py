@@ -21,7 +21,7 @@ class Greedy(Agent):
     name: ClassVar[str] = "greedy"
 
     def plan(self, *, key: Key) -> Plan:
-        return self.planner(self.problem.mdp(self.beliefs.mean()), key=key)
+        return self.solve(self.problem.mdp(self.beliefs.mean()), key=key)
 
 
 class Random(Agent):
@@ -49,7 +49,7 @@ class Oracle(Agent):
             raise ArgumentError("task", "an environment whose truth is known", repr(task))
 
     def plan(self, *, key: Key) -> Plan:
-        return self.planner(self.task.mdp, key=jax.random.key(0))
+        return self.solve(self.task.mdp, key=jax.random.key(0))
 
     def _after(self, told: Told) -> Beliefs:
         return self.beliefs

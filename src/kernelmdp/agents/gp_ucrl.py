@@ -22,7 +22,7 @@ class GPUCRL(Agent):
     def plan(self, *, key: Key) -> Plan:
         self.sets = self.confidence_sets()  # C_R,l and C_P,l
         plausible = self.sets.family(self.problem.mdp(self.sets.plausible))  # M_l
-        return self.planner(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
+        return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
     def confidence_sets(self) -> ConfidenceSets:
         """The sets of the coming episode."""

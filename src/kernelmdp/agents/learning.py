@@ -27,11 +27,11 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
     cumulative = agent.cumulative_regret
     for _ in range(episodes):
         start_key, play_key = jax.random.split(jax.random.fold_in(world, agent.episode))
+        start = task.starts(start_key) if judge is not None else None
         begin = time.perf_counter()
-        policy = agent.ask()
+        policy = agent.ask(start)
         planned = time.perf_counter()
         if judge is not None:
-            start = task.starts(start_key)
             episode = jax.tree.map(np.asarray, play(task.mdp, policy, start, key=play_key))
         else:
             number = int(jax.random.randint(play_key, (), 0, 2**31 - 1))
@@ -40,6 +40,7 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = {"episode": agent.episode + 1, "return": episode.total}
         row |= agent.diagnostics()
         row["planned_value"] = agent.planned.value(start)
+        row["planning_error"] = agent.planned.error
         if judge is not None:
             optimum = judge.optimum(start)
             value = judge.value(policy, start, episode)

@@ -47,10 +47,11 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
             raise ArgumentError("noise", f"the noise the agent was made with, {words[name]}", None)
     try:
         words["confidence"] = Confidence(**words["confidence"])
-        planner: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in words["planner"].items()
-        }
-        words["planner"] = GridPlanner(**planner)
+        if words["planner"] != "paper":
+            planner: dict[str, Any] = {
+                k: tuple(v) if isinstance(v, list) else v for k, v in words["planner"].items()
+            }
+            words["planner"] = GridPlanner(**planner)
     except (AttributeError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
     agent = kind(find_task(task), seed=seed, **words)

@@ -22,7 +22,7 @@ class PSRL(Agent):
     def plan(self, *, key: Key) -> Plan:
         draw, ties = jax.random.split(key)
         drawn = self.beliefs.sample(key=draw)  # M_l ~ Φ_l
-        return self.planner(self.problem.mdp(drawn), key=ties)  # π_l = π*_{M_l}
+        return self.solve(self.problem.mdp(drawn), key=ties)  # π_l = π*_{M_l}
 
     @property
     def covered(self) -> str:

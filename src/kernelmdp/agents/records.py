@@ -24,6 +24,7 @@ COLUMNS = (
     "covered_reward",
     "covered_transition",
     "planned_value",
+    "planning_error",
     "plan_seconds",
     "update_seconds",
 )

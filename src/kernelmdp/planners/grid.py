@@ -83,6 +83,8 @@ class Plan(eqx.Module):
     policy: Policy
     values: Float[Array, "H1 N"]
     grid: StateGrid = eqx.field(static=True)
+    #: What is known of the error of the planned value at the state asked about; NaN when nothing.
+    error: float = float("nan")
 
     def value(self, state: Any) -> float:
         """The planned value of the first period at a state."""
@@ -137,6 +139,22 @@ class GridPlanner:
         values, policy = _plan(self, mdp, grid, menu, counts, key)
         # The model is put in here: what a compiled program returns it copies.
         return Plan(changed(policy, model=mdp.model), values, grid)
+
+    def within(self, tolerance: float, mdp: MDP, start: Any, *, key: Key) -> Plan:
+        """A plan whose estimated error at a state is at most the tolerance, on a finer grid if
+        need be: the paper's approximate planner, with an estimate in place of a proof."""
+        planner = self
+        while True:
+            plan = planner(mdp, key=key)
+            found = planner.error(mdp, plan, start, key=key).error
+            if found <= tolerance:
+                return changed(plan, error=found)
+            menu, counts = planner.menu(mdp)
+            planner = dataclasses.replace(
+                planner,
+                state_points=tuple(2 * n - 1 for n in plan.grid.counts),
+                action_points=tuple(2 * n - 1 for n in counts) if counts else len(menu),
+            )
 
     def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
