@@ -31,6 +31,9 @@ app = typer.Typer(
 #: the rest between versions.
 UsageError: Any = typer.BadParameter.__base__
 
+#: The code of a command that Ctrl-C ended.
+STOPPED = 130
+
 
 def keep_compiled() -> None:
     """Keep compiled programs in the user's cache folder: a second run starts at once."""
@@ -140,7 +143,12 @@ def _summary(result: Result, out: pathlib.Path) -> None:
 def main() -> None:
     """Run the command; bad input ends with one sentence and code 2."""
     try:
-        app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        # Some versions of Typer make an exit of Ctrl-C, and give back its code.
+        if code == STOPPED:
+            raise KeyboardInterrupt
+        if code:
+            raise SystemExit(code)
     except UsageError as error:
         print(f"kmdp: {error.format_message()}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -151,7 +159,7 @@ def main() -> None:
         raise SystemExit(end.exit_code) from None
     except (KeyboardInterrupt, typer.Abort):
         print("kmdp: stopped; the same command goes on from here", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(STOPPED) from None
 
 
 if __name__ == "__main__":

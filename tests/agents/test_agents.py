@@ -11,6 +11,7 @@ from kernelmdp.mdp.policy import Policy
 from tests.agents import tiny
 
 EVERYONE = [km.GPUCRL, km.PSRL, km.Greedy, km.Random, km.Oracle]
+PROBLEM = tiny.problem()
 SAVING = "a saved agent goes on as if it had never stopped"
 
 
@@ -96,7 +97,7 @@ class Retracing(km.Random):
 @pytest.mark.parametrize(
     ("kind", "promise"),
     [
-        (planning(Moody), "the same seed gives the same run"),
+        (planning(Moody), "a policy is a function of state and period"),
         (planning(Far), "inside the action space; found: action: expected points inside Box"),
         (Hasty, "a refused tell changes nothing; found: 2 episodes instead of 1"),
         (Sly, "a refused tell changes nothing; found: other"),
@@ -107,19 +108,6 @@ class Retracing(km.Random):
 )
 def test_a_broken_promise_is_found(kind, promise):
     with pytest.raises(ConformanceError, match=promise):
-        check(kind)
-
-
-def test_a_policy_that_changes_its_mind(monkeypatch):
-    """The trajectory is the same, and still the policy is no function of state and period."""
-    kind = planning(Far)
-    counter = iter(range(10**6))
-
-    def moody(self, state, period):
-        return np.array([1e-3 * next(counter) % 1])
-
-    monkeypatch.setattr(Far, "__call__", moody)
-    with pytest.raises(ConformanceError, match="a policy is a function of state and period"):
         check(kind)
 
 
@@ -135,7 +123,6 @@ def test_what_cannot_be_checked_is_said():
 
 
 def test_the_oracle_has_no_regret():
-    """G 54: the true model through the agent's loop."""
     table = km.Oracle(tiny.environment(), seed=3).learn(4, progress=False).episodes
     np.testing.assert_allclose(table["regret"], 0, atol=1e-9)
     assert np.ptp(table["return"]) > 0  # returns are random, values are not
@@ -160,7 +147,9 @@ def rkhs():
 
 
 @pytest.mark.parametrize(
-    ("kind", "learns"), [(km.PSRL, True), (km.GPUCRL, True), (km.Random, False)], ids=str
+    ("kind", "learns"),
+    [(km.PSRL, True), (km.GPUCRL, True), (km.Random, False)],
+    ids=["psrl", "gp-ucrl", "random"],
 )
 def test_regret_falls(rkhs, kind, learns):
     """G 53: over 45 episodes the last third costs at most half of the first; chance does not."""
@@ -179,10 +168,9 @@ def test_a_known_reward():
 
     own = tiny.make(reward=reward)
     theirs = tiny.make(reward="known")
-    for agent in (own, theirs):
-        table = agent.learn(1, progress=False).episodes
-        assert np.isfinite(table["gain_transition"]).all()
-        assert table["gain_reward"][0] == 0
+    own.tell(*tiny.episode())
+    assert own.beliefs.gains[0] == 0
+    assert own.beliefs.gains[1] > 0
     assert own.problem.reward is reward
     assert theirs.problem.reward is tiny.environment().known_reward
     # In the last period only the reward counts: cos s − a² wants a = 0.
@@ -200,7 +188,7 @@ def test_kernels_as_text():
 
 
 def test_ask_and_tell_without_an_environment():
-    agent = km.PSRL(tiny.problem(), seed=1)
+    agent = km.Greedy(PROBLEM, seed=1)
     first = agent.ask([0.0, 0.0])([0.0, 0.0], 0)
     assert first.shape == (1,)
     states = [[0.0, 0.0], [0.1, 0.2], [0.3, 0.1]]
@@ -214,14 +202,14 @@ def test_ask_and_tell_without_an_environment():
 def test_periodic_axes_are_unwrapped():
     """Across the seam a step of 0.2 is one of 0.2, not of −1.8; a step of half a turn or less
     stays; the other axis is let alone."""
-    agent = km.Greedy(tiny.problem())
+    agent = km.Greedy(PROBLEM)
     states = np.array([[0.9, -0.9], [-0.9, 0.9], [0.8, 0.9]])
     agent.tell(states, np.zeros((2, 1)), np.zeros(2))
     told = agent.history[0].outcomes
     np.testing.assert_allclose(told, [[1.1, 0.9], [-1.2, 0.9]], atol=1e-12)
     # What is learned of is the motion: +0.2, then −0.3.
     mean, _ = agent.beliefs.predict_state(jnp.array([[0.9, -0.9, 0.0]]))
-    assert float(mean[0, 0]) == pytest.approx(1.1, abs=0.1)
+    assert float(mean[0, 0]) == pytest.approx(1.1, abs=0.3)
 
 
 def test_told_arrays_are_copied_and_of_64_bits():
@@ -237,7 +225,7 @@ def test_told_arrays_are_copied_and_of_64_bits():
 
 
 @pytest.mark.parametrize(
-    ("confidence", "word"), [("practical", "not covered"), ("valid", "Theorem 1")]
+    ("confidence", "word"), [("practical", "not covered"), ("valid", "covered by")]
 )
 def test_what_is_covered(confidence, word):
     covered = tiny.make(km.GPUCRL, confidence=confidence).covered

@@ -290,6 +290,7 @@ def _planned_points(planner: GridPlanner, mdp: MDP) -> np.ndarray:
 
 def _require_reward(problem: Problem) -> None:
     """A known reward is tried before anything is planned with it."""
+    assert problem.reward is not None
     values = reward_values(problem.reward, jnp.asarray(problem.points.spread(4)))
     require_finite("reward", values)
 

@@ -60,8 +60,8 @@ def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> Co
     skipped: list[str] = []
     # First, while what the agent runs has not been compiled for other agents of this check.
     whole = _learns(make_agent(task, 0), checked, skipped)
-    _same_seed(make_agent, task, whole, checked)
     _asked(make_agent(task, 0), checked)
+    _same_seed(make_agent, task, whole, checked)
     _predicts(whole, checked)
     _refuses(make_agent(task, 0), task, whole, checked)
     _saved(make_agent(task, 0), task, whole, checked, skipped)
@@ -262,7 +262,7 @@ def _traces() -> Iterator[list[str]]:
     """Names of the functions that JAX traces meanwhile."""
     traced: list[str] = []
 
-    def listen(event: str, duration: float, **details: Any) -> None:
+    def listen(event: str, duration_secs: float, **details: str | int) -> None:
         if event == TRACE:
             traced.append(str(details.get("fun_name", "a function")))
 

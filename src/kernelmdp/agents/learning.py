@@ -27,7 +27,7 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
     cumulative = agent.cumulative_regret
     for _ in range(episodes):
         start_key, play_key = jax.random.split(jax.random.fold_in(world, agent.episode))
-        start = task.starts(start_key) if judge is not None else None
+        start: Any = task.starts(start_key) if judge is not None else None
         begin = time.perf_counter()
         policy = agent.ask(start)
         planned = time.perf_counter()

@@ -6,7 +6,7 @@ from kernelmdp.agents import checkpoint
 from kernelmdp.agents.base import Agent
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
 from kernelmdp.agents.gp_ucrl import GPUCRL
-from kernelmdp.agents.problem import find_task, gymnasium_task
+from kernelmdp.agents.problem import find_task, gymnasium_task, problem_of
 from kernelmdp.agents.psrl import PSRL
 from kernelmdp.confidence import Confidence
 from kernelmdp.envs import make
@@ -54,14 +54,17 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
             words["planner"] = GridPlanner(**planner)
     except (AttributeError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
-    agent = kind(find_task(task), seed=seed, **words)
-    if agent.problem.summary() != saved:
-        both = agent.problem.summary()
-        wrong = [k for k in both if both[k] != saved.get(k)]
+    task = find_task(task)
+    # Before the agent is made, which may fail for reasons that only follow from this one.
+    own = ("reward", "reward_kernel", "transition_kernel", "noise")
+    here = problem_of(task, **{name: words.get(name) for name in own}).summary()
+    wrong = [k for k in here if here[k] != saved.get(k)]
+    if wrong:
         raise CheckpointError(
             f"{path}: saved for another problem: {wrong[0]} was {saved.get(wrong[0])!r}, "
-            f"here it is {both[wrong[0]]!r}"
+            f"here it is {here[wrong[0]]!r}"
         )
+    agent = kind(task, seed=seed, **words)
     if len({len(arrays[name]) for name in checkpoint.ARRAYS}) > 1:
         raise CheckpointError(f"{path}: arrays of different numbers of episodes")
     for rows in zip(*(arrays[name] for name in checkpoint.ARRAYS), strict=True):
