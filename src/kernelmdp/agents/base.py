@@ -96,7 +96,7 @@ class Agent(abc.ABC):
         self.cumulative_regret = 0.0
         self.history: list[Told] = []
         beliefs = problem.beliefs(*self.regularisers(), accuracy=self.accuracy)
-        asked = _planned_points(self.planner, problem.mdp(beliefs.mean()))
+        asked = self.planner.points(problem.mdp(beliefs.mean()))
         self.beliefs: Beliefs = beliefs.remember(
             asked, limit=REMEMBERED, moments=self.plans_with_deviations
         )
@@ -170,7 +170,7 @@ class Agent(abc.ABC):
         told = self._checked(states, actions, rewards, outcomes)
         self.beliefs = self._after(told)
         self.history.append(told)
-        self._plan = self._exploit = None
+        self._plan = self._exploit = self._first = None
 
     def predict(self, observation: Any, period: int = 0) -> np.ndarray:
         """What the agent holds for the best action now, exploration aside."""
@@ -280,12 +280,6 @@ def as_planner(given: Any, problem: Problem) -> GridPlanner:
     word = choice("planner", given, ("grid", "bonus", "paper"))
     optimism = "bonus" if word == "bonus" else "ball"
     return GridPlanner(problem.state_points, problem.action_points, optimism=optimism)
-
-
-def _planned_points(planner: GridPlanner, mdp: MDP) -> np.ndarray:
-    """Where plans ask the model, once it is known that they fit in memory."""
-    planner._require_memory(mdp, len(planner.grid(mdp).nodes), len(planner.menu(mdp)[0]))
-    return planner.points(mdp)
 
 
 def _require_reward(problem: Problem) -> None:

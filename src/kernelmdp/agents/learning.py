@@ -24,7 +24,6 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
     judge = Judge(task) if isinstance(task, Environment) else None
     checked = agent.problem.points.spread(CHECKED)
     world = jax.random.fold_in(jax.random.key(agent.seed), 2**31 - 1)
-    cumulative = agent.cumulative_regret
     for _ in range(episodes):
         start_key, play_key = jax.random.split(jax.random.fold_in(world, agent.episode))
         start: Any = task.starts(start_key) if judge is not None else None
@@ -44,15 +43,14 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
         if judge is not None:
             optimum = judge.optimum(start)
             value = judge.value(policy, start, episode)
-            cumulative += optimum.value - value
+            agent.cumulative_regret += optimum.value - value
             row |= {
                 "value": value,
                 "optimal_value": optimum.value,
                 "optimal_value_error": optimum.error,
                 "regret": optimum.value - value,
-                "cumulative_regret": cumulative,
+                "cumulative_regret": agent.cumulative_regret,
             }
-            agent.cumulative_regret = cumulative
             if hasattr(agent, "sets"):
                 row |= _coverage(agent.sets, task, checked)
         row["plan_seconds"] = planned - begin

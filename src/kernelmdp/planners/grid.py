@@ -127,6 +127,7 @@ class GridPlanner:
     def points(self, mdp: MDP) -> np.ndarray:
         """All points z at which a plan asks the model: every node with every action."""
         nodes, menu = self.grid(mdp).nodes, self.menu(mdp)[0]
+        self._require_memory(mdp, len(nodes), len(menu))
         return np.concatenate(
             [np.repeat(nodes, len(menu), axis=0), np.tile(menu, (len(nodes), 1))], axis=1
         )
@@ -158,12 +159,11 @@ class GridPlanner:
 
     def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
-        half = lambda n: (n - 1) // 2 + 1  # noqa: E731
         counts = self.menu(mdp)[1]
         coarse = dataclasses.replace(
             self,
-            state_points=tuple(max(2, half(n)) for n in plan.grid.counts),
-            action_points=tuple(max(2, half(n)) for n in counts) if counts else self.action_points,
+            state_points=_halved(plan.grid.counts),
+            action_points=_halved(counts) if counts else self.action_points,
         )
         value = plan.value(state)
         return Value(value, abs(value - coarse(mdp, key=key).value(state)), "estimate")
@@ -280,6 +280,11 @@ def _plan(
         reward_range=mdp.reward_range,
     )
     return jnp.concatenate([values, last[None]]), policy
+
+
+def _halved(counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Nodes along each axis with half the cells."""
+    return tuple(max(2, (n - 1) // 2 + 1) for n in counts)
 
 
 def _times(left: Array, bound: float) -> Any:
