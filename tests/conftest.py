@@ -1,8 +1,5 @@
-"""Strict JAX for every test: silent broadcasting and silent promotion are errors.
-
-The hook that checks shapes at run time has no effect under pytest: the warning filter in
-pyproject.toml imports the package before it is installed.
-"""
+"""Strict JAX for every test: shapes and types of annotations are checked at every call, silent
+broadcasting and silent promotion are errors."""
 
 import os
 
@@ -16,7 +13,9 @@ import jax
 import jaxtyping
 import pytest
 
-jaxtyping.install_import_hook("kernelmdp", "beartype.beartype")
+import tests.checked  # noqa: F401  (named in the hook)
+
+jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
 
 import kernelmdp  # noqa: E402, F401  (must come after the hook)
 
@@ -24,8 +23,21 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
+def pytest_configure(config):
+    # Not in pyproject.toml: a filter there imports the package before the hook above is installed.
+    config.addinivalue_line("filterwarnings", "error::kernelmdp.errors.ApproximationWarning")
+
+
 @pytest.fixture
 def rng():
     import numpy as np
 
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def unchecked():
+    """For tests that pass what the annotations forbid, to see our own error."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -17,6 +17,7 @@ ORDER = [
     ["gp", "mdp"],
     ["information"],
     ["confidence", "planners", "envs"],
+    ["priors"],
     ["agents", "theory"],
     ["report", "experiments"],
     ["cli"],

@@ -19,6 +19,7 @@ from kernelmdp import (  # noqa: E402  (64 bits first)
     kernels,
     mdp,
     planners,
+    priors,
 )
 from kernelmdp.agents import GPUCRL, PSRL, Greedy, Oracle, Problem, Random, load  # noqa: E402
 from kernelmdp.confidence import Confidence  # noqa: E402
@@ -57,4 +58,5 @@ __all__ = [
     "make",
     "mdp",
     "planners",
+    "priors",
 ]

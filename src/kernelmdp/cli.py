@@ -53,7 +53,10 @@ def value_of(text: str) -> Any:
 @app.command("run")
 def run_command(
     env: Annotated[str, typer.Argument(help="an environment; kmdp envs lists them")],
-    out: Annotated[pathlib.Path, typer.Option(help="the run's folder; run again to go on")],
+    out: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="the run's folder; run again to go on  [default: runs/ENV-AGENT-SEED]"),
+    ] = None,
     agent: Annotated[str, typer.Option(help="kmdp agents lists them")] = "gp-ucrl",
     episodes: Annotated[int, typer.Option(min=1, help="in all, with those already played")] = 20,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -69,6 +72,8 @@ def run_command(
     """Let an agent learn in an environment."""
     keep_compiled()
     config = _config(env, agent, seed, words or [])
+    if out is None:
+        out = pathlib.Path("runs") / f"{env.replace('/', '-')}-{agent}-{seed}"
     result = run(config, out, episodes=episodes, watch=_watch)
     draw_regret([out], out / "figures" / "regret.png")
     _summary(result, out)

@@ -1,4 +1,4 @@
-"""Where points live: boxes, finite sets and their products.
+"""Where points live: boxes, finite sets, whole spaces and their products.
 
 A domain is a plain, hashable description. It knows how to lay a net over itself (with the spacing
 along each axis, from which sup norms are certified), how to spread points when a net would be too
@@ -17,7 +17,9 @@ import numpy as np
 from scipy.stats import qmc
 
 from kernelmdp.errors import ArgumentError, DomainError, ShapeError
+from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.factor import is_traced
+from kernelmdp.types import AnyArray
 
 #: Points may leave the domain by this fraction of an axis: round-off of a clip is no error.
 SLACK = 1e-9
@@ -49,8 +51,13 @@ class Domain(abc.ABC):
         """The domain that some coordinates range over."""
 
     @abc.abstractmethod
-    def nearest(self, points: jax.Array) -> jax.Array:
+    def nearest(self, points: AnyArray) -> jax.Array:
         """Points (n, d) brought into the domain: Π_S of a raw outcome. Can be traced."""
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest value of each coordinate where points are spread: finite."""
+        return self.bounds
 
     @property
     def dimension(self) -> int:
@@ -155,7 +162,7 @@ class Box(Domain):
         around = [place for place, i in enumerate(positions) if i in self.periodic]
         return Box([self.low[i] for i in positions], [self.high[i] for i in positions], around)
 
-    def nearest(self, points: jax.Array) -> jax.Array:
+    def nearest(self, points: AnyArray) -> jax.Array:
         low, high = (jnp.asarray(end, points.dtype)[None, :] for end in self.bounds)
         around = np.isin(np.arange(self.dimension), self.periodic)[None, :]
         wrapped = low + jnp.mod(points - low, high - low)
@@ -216,7 +223,7 @@ class FiniteSet(Domain):
     def project(self, positions: Sequence[int]) -> "FiniteSet":
         return FiniteSet(np.unique(np.array(self.points)[:, list(positions)], axis=0))
 
-    def nearest(self, points: jax.Array) -> jax.Array:
+    def nearest(self, points: AnyArray) -> jax.Array:
         array = jnp.asarray(np.array(self.points), points.dtype)
         gaps = jnp.sum((points[:, None, :] - array[None, :, :]) ** 2, axis=2)
         return array[jnp.argmin(gaps, axis=1)]
@@ -228,6 +235,49 @@ class FiniteSet(Domain):
 
     def __repr__(self) -> str:
         return f"FiniteSet({self.count} points in {self.dimension} coordinates)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Unbounded(Domain):
+    """All of R^d. Points are spread over [−typical, typical]^d, which bounds nothing.
+
+    >>> Unbounded(2, typical=3.0).extent[1].tolist()
+    [3.0, 3.0]
+    """
+
+    size: int
+    typical: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", integer("size", self.size, least=1))
+        object.__setattr__(self, "typical", positive_number("typical", self.typical))
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(self.size, -np.inf), np.full(self.size, np.inf)
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(self.size, -self.typical), np.full(self.size, self.typical)
+
+    def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
+        raise ArgumentError("domain", "a bounded domain: no finite net covers a whole space", self)
+
+    def spread(self, count: int) -> np.ndarray:
+        return Box(*self.extent).spread(count)
+
+    def project(self, positions: Sequence[int]) -> "Unbounded":
+        return Unbounded(len(positions), self.typical)
+
+    def nearest(self, points: AnyArray) -> jax.Array:
+        return jnp.asarray(points)
+
+    def distance_outside(self, points: np.ndarray) -> np.ndarray:
+        # NaN for what is not finite, which no comparison calls inside.
+        return 0.0 * np.where(np.isfinite(points), points, np.nan)
+
+    def __repr__(self) -> str:
+        return f"Unbounded({self.size}, typical={self.typical!r})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,6 +293,11 @@ class Product(Domain):
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         parts = [domain.bounds for _, domain in self.factors]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        parts = [domain.extent for _, domain in self.factors]
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
     @property
@@ -274,8 +329,8 @@ class Product(Domain):
         boxes = [d for _, d in self.factors if not d.finite]
         if not boxes:
             return self.net(count)[0]
-        low = np.concatenate([d.bounds[0] for d in boxes])
-        high = np.concatenate([d.bounds[1] for d in boxes])
+        low = np.concatenate([d.extent[0] for d in boxes])
+        high = np.concatenate([d.extent[1] for d in boxes])
         cells = [d.net(count)[0] for _, d in self.factors if d.finite]
         table = _rows(cells) if cells else np.zeros((1, 0))
         open_points = Box(low, high).spread(max(2, count // len(table)))
@@ -307,7 +362,7 @@ class Product(Domain):
         parts = [(self.factors[i][0], self.factors[i][1].project(own)) for i, own in runs]
         return parts[0][1] if len(parts) == 1 else Product(tuple(parts))
 
-    def nearest(self, points: jax.Array) -> jax.Array:
+    def nearest(self, points: AnyArray) -> jax.Array:
         parts, start = [], 0
         for _, domain in self.factors:
             parts.append(domain.nearest(points[:, start : start + domain.dimension]))

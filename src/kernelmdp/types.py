@@ -17,5 +17,7 @@ Matrix: TypeAlias = Float[Array, "n k"]
 Square: TypeAlias = Float[Array, "n n"]
 Key: TypeAlias = jax.Array
 
+#: An array of either library, where both are handled.
+AnyArray: TypeAlias = jax.Array | np.ndarray
 #: What users may pass where an array is needed.
 ArrayLike: TypeAlias = jax.Array | np.ndarray | list | tuple | float | int

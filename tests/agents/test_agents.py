@@ -53,8 +53,7 @@ class Far(Policy):
 def planning(policy):
     class Planning(km.Random):
         def plan(self, *, key):
-            plan = super().plan(key=key)
-            return type(plan)(policy(), plan.values, plan.grid)
+            return type(super().plan(key=key))(policy())
 
     return Planning
 

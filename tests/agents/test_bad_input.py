@@ -44,9 +44,15 @@ class Sick(gymnasium.Env):
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        (Sick(spaces.Dict({"place": UNIT})), "env: expected observations in a Box of one axis"),
-        (Sick(spaces.Discrete(4)), "env: expected observations in a Box"),
-        (Sick(spaces.Box(0.0, 1.0, (2, 2))), "env: expected observations in a Box of one axis"),
+        (
+            Sick(spaces.Dict({"place": UNIT})),
+            "env: expected Discrete observations, or a Box of one axis",
+        ),
+        (Sick(spaces.Discrete(4)), "env: expected Discrete actions with Discrete observations"),
+        (
+            Sick(spaces.Box(0.0, 1.0, (2, 2))),
+            "env: expected Discrete observations, or a Box of one axis",
+        ),
         (Sick(actions=spaces.MultiDiscrete([2, 3])), "env: expected Discrete actions, or a Box"),
         (Sick(actions=spaces.Box(-np.inf, np.inf, (1,))), "env: expected actions with finite"),
     ],
@@ -71,7 +77,7 @@ def test_observations_without_bounds():
         (3, "expected a gymnasium.Env or the id of one"),
     ],
 )
-def test_no_such_task(task, message):
+def test_no_such_task(unchecked, task, message):
     with pytest.raises(ArgumentError, match=message):
         km.PSRL(task)
 
@@ -81,7 +87,7 @@ def test_no_such_task(task, message):
     [
         ({"horizon": 5}, "horizon: expected 3, as the task has"),
         ({"seed": -1}, "seed: expected a whole number"),
-        ({"planner": "hope"}, "planner: expected one of 'grid', 'bonus'"),
+        ({"planner": "hope"}, "planner: expected one of 'auto', 'grid', 'bonus'"),
         ({"confidence": "blind"}, "confidence"),
         ({"reward": "guess"}, "reward: expected 'learned'"),
         ({"reward_kernel": "se("}, "text: expected"),

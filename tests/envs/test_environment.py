@@ -18,7 +18,7 @@ KEY = jax.random.key(0)
 
 
 def test_names():
-    assert names() == NAMES
+    assert names()[: len(NAMES)] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

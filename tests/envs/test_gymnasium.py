@@ -177,6 +177,6 @@ def test_bad_tasks():
     with pytest.raises(ArgumentError, match="policy"):
         from_gymnasium(Turning(), horizon=2).play(lambda state, period: [0.0, 0.0])
     turning = Turning()
-    turning.observation_space = gymnasium.spaces.Discrete(3)
-    with pytest.raises(ArgumentError, match="observations in a Box"):
+    turning.observation_space = gymnasium.spaces.MultiBinary(3)
+    with pytest.raises(ArgumentError, match="observations, or a Box"):
         from_gymnasium(turning, horizon=2)

@@ -21,7 +21,8 @@ CONFIG = RunConfig("rkhs", "greedy", 1, {"horizon": 3}, {"confidence.delta": 0.2
 DESIGN = (
     "episode,return,value,optimal_value,optimal_value_error,regret,cumulative_regret,"
     "beta_reward,beta_transition,gain_reward,gain_transition,covered_reward,covered_transition,"
-    "planned_value,planning_error,plan_seconds,update_seconds"
+    "planned_value,planning_error,"
+    "r_hat,effective_sample_size,acceptance,divergences,mixed,plan_seconds,update_seconds"
 )
 
 
@@ -286,7 +287,7 @@ def test_run(kmdp, whole, tmp_path):
     ],
     ids=lambda given: " ".join(given[1:]) if isinstance(given, tuple) else "",
 )
-def test_bad_input_is_one_sentence_and_code_2(kmdp, tmp_path, arguments, message):
+def test_bad_input_is_one_sentence_and_code_2(unchecked, kmdp, tmp_path, arguments, message):
     place = ("--out", tmp_path / "run") if arguments[0] == "run" else ()
     code, out, err = kmdp(*arguments, *place)
     assert code == 2

@@ -67,7 +67,7 @@ def test_bad_settings_are_refused(kwargs, word):
     assert word in str(caught.value)
 
 
-def test_a_kernel_text_is_not_a_kernel():
+def test_a_kernel_text_is_not_a_kernel(unchecked):
     with pytest.raises(ArgumentError, match=r"kernelmdp\.kernel"):
         km.gp.posterior("se(0.5)", noise_variance=0.1, domain=BOX)
 

@@ -615,7 +615,7 @@ NOISE = {"n": 10, "noise_variance": 1.0}
         ("first", lambda: closed_forms.sum_rule(math.nan, 1.0)),
     ],
 )
-def test_bad_arguments_are_named(argument, call):
+def test_bad_arguments_are_named(unchecked, argument, call):
     with pytest.raises(ValueError, match=rf"^{argument} .*got"):
         call()
 

@@ -103,7 +103,7 @@ def test_linear_kernel_is_exact_on_a_symmetric_box():
     assert found.bounds["finite rank"] == pytest.approx(exact, abs=1e-9)
 
 
-def test_smaller_gain_at_larger_noise_and_noise_must_be_given():
+def test_smaller_gain_at_larger_noise_and_noise_must_be_given(unchecked):
     values = [
         km.information.maximum_gain(SE(0.5), domain=unit(1), n=50, noise_variance=h).upper
         for h in (5.0, 10.0)

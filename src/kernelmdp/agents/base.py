@@ -21,15 +21,17 @@ from kernelmdp.confidence import Beliefs, Confidence, as_confidence
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import reward_values
-from kernelmdp.mdp.noise import as_noise
+from kernelmdp.mdp.noise import Categorical, as_noise
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import choice, float_array, integer, require_finite
-from kernelmdp.planners import GridPlanner, Plan
+from kernelmdp.planners import ArmPlanner, GridPlanner, Plan, RiccatiPlanner
 from kernelmdp.planners.certified import paper_tolerance
 from kernelmdp.types import Key
 
 #: Bytes a posterior may keep to answer faster at the points of the planner.
 REMEMBERED = 2**30
+#: Numbers S·S·A of a table beyond which optimism is a bonus rather than a search.
+LARGE_TABLE = 200_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Agent(abc.ABC):
         horizon: int | None = None,
         noise: Any = None,
         confidence: str | Confidence = "practical",
-        planner: Any = "grid",
+        planner: Any = "auto",
         seed: int = 0,
     ) -> None:
         """Prepare to learn a task: an environment, its name, a Gymnasium id or object, or a
@@ -68,8 +70,9 @@ class Agent(abc.ABC):
         ``reward`` is "learned", "known" (the environment's own function), or a function of points
         z = (s, a), shape (n, d), with values (n,). Kernels may be given as text. ``noise`` is a
         noise law, or the standard deviation of a Gaussian one, for states and rewards.
-        ``confidence`` is "paper", "valid", "practical" or a ``Confidence``; ``planner`` is "grid",
-        "bonus", "paper" (each plan to ε_l = √(H/l), by estimate) or a planner.
+        ``confidence`` is "paper", "valid", "practical" or a ``Confidence``; ``planner`` is "auto"
+        (what suits the problem), "grid", "bonus", "paper" (a grid, each plan to ε_l = √(H/l), by
+        estimate), "riccati", "arms" or a planner.
         """
         self.seed = integer("seed", seed, least=0)
         self.task = find_task(task, horizon=horizon)
@@ -91,24 +94,43 @@ class Agent(abc.ABC):
             "transition_kernel": None if transition_kernel is None else str(transition_kernel),
             "noise": None if noise is None else repr(as_noise(noise)),
             "confidence": dataclasses.asdict(as_confidence(confidence)),
-            "planner": planner if planner == "paper" else dataclasses.asdict(self.planner),
+            "planner": planner if planner == "paper" else described(self.planner),
         }
         self.cumulative_regret = 0.0
         self.history: list[Told] = []
-        beliefs = problem.beliefs(*self.regularisers(), accuracy=self.accuracy)
-        asked = self.planner.points(problem.mdp(beliefs.mean()))
-        self.beliefs: Beliefs = beliefs.remember(
-            asked, limit=REMEMBERED, moments=self.plans_with_deviations
-        )
         self._plan: Plan | None = None
         self._first: np.ndarray | None = None
         self._exploit: Plan | None = None
+        self.begin()
 
     # What subclasses say.
 
     @abc.abstractmethod
     def plan(self, *, key: Key) -> Plan:
         """The plan of the next episode, from the beliefs."""
+
+    def begin(self) -> None:
+        """Make what is learned, before any data: here the prior beliefs."""
+        beliefs = self.problem.beliefs(*self.regularisers(), accuracy=self.accuracy)
+        asked = self.planner.points(self.problem.mdp(beliefs.mean()))
+        if asked is not None:
+            beliefs = beliefs.remember(asked, limit=REMEMBERED, moments=self.plans_with_deviations)
+        self.beliefs: Beliefs = beliefs
+
+    def learn_from(self, told: Told) -> None:
+        """Learn from an episode that was checked; on an error nothing has changed."""
+        points = np.concatenate([told.states[:-1], told.actions], axis=1)
+        targets = self.problem.transition_noise.embed(told.outcomes)
+        self.beliefs = self.beliefs.condition(points, told.rewards, targets)
+
+    def exploit(self, *, key: Key) -> Plan:
+        """The best plan for what is believed now, exploration aside."""
+        return self.planner(self.problem.mdp(self.beliefs.mean()), key=key)
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """Information gained so far about reward and transition."""
+        return self.beliefs.gains
 
     def regularisers(self) -> tuple[float, Any]:
         """Noise variances, or the regularisers in their place, for reward and transition."""
@@ -130,6 +152,8 @@ class Agent(abc.ABC):
 
     def solve(self, mdp: MDP, *, key: Key) -> Plan:
         """A plan for an MDP or a family; with the planner "paper" to ε_l = √(H/l) at the start."""
+        if isinstance(self.planner, RiccatiPlanner):
+            return self.planner(mdp, key=key, start=self._first)
         if not self.to_tolerance:
             return self.planner(mdp, key=key)
         if self._first is None:
@@ -168,7 +192,7 @@ class Agent(abc.ABC):
         border of a box that biases what is learned. On an error nothing has changed.
         """
         told = self._checked(states, actions, rewards, outcomes)
-        self.beliefs = self._after(told)
+        self.learn_from(told)
         self.history.append(told)
         self._plan = self._exploit = self._first = None
 
@@ -178,8 +202,7 @@ class Agent(abc.ABC):
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
         if self._exploit is None:
-            key = episode_key(self.seed, self.episode)
-            self._exploit = self.planner(self.problem.mdp(self.beliefs.mean()), key=key)
+            self._exploit = self.exploit(key=episode_key(self.seed, self.episode))
         return self._exploit.policy(state, period)
 
     def learn(self, episodes: int, *, progress: bool = True) -> Result:
@@ -228,10 +251,6 @@ class Agent(abc.ABC):
                 known[name] = value
         return dataclasses.replace(given, **known)
 
-    def _after(self, told: Told) -> Beliefs:
-        points = np.concatenate([told.states[:-1], told.actions], axis=1)
-        return self.beliefs.condition(points, told.rewards, told.outcomes)
-
     def _state(self, argument: str, state: Any) -> np.ndarray:
         array = np.atleast_1d(np.asarray(float_array(state, argument)))
         m = self.problem.states.dimension
@@ -268,18 +287,45 @@ class Agent(abc.ABC):
 
 
 @jax.jit
-def episode_key(seed: int, episode: int) -> Key:
+def episode_key(seed: Any, episode: Any) -> Key:
     """All that is random in an episode depends on this alone."""
     return jax.random.fold_in(jax.random.key(seed), episode)
 
 
-def as_planner(given: Any, problem: Problem) -> GridPlanner:
-    """A planner, or the word for one, on the grid that suits the problem."""
-    if isinstance(given, GridPlanner):
+#: Planners by the name of their class, as checkpoints have them.
+PLANNERS: dict[str, Any] = {
+    kind.__name__: kind for kind in (GridPlanner, RiccatiPlanner, ArmPlanner)
+}
+
+
+def as_planner(given: Any, problem: Problem) -> Any:
+    """A planner, or the word for one, with the sizes that suit the problem."""
+    if not isinstance(given, str):
+        if type(given).__name__ not in PLANNERS:
+            raise ArgumentError("planner", "a planner or the word for one", repr(given))
         return given
-    word = choice("planner", given, ("grid", "bonus", "paper"))
-    optimism = "bonus" if word == "bonus" else "ball"
+    word = choice("planner", given, ("auto", "grid", "bonus", "paper", "riccati", "arms"))
+    word = problem.planner if word == "auto" else word
+    if word == "riccati":
+        return RiccatiPlanner()
+    if word == "arms":
+        return ArmPlanner()
+    cells = problem.mean_dimension**2 * len(problem.actions.spread(1))
+    large = isinstance(problem.transition_noise, Categorical) and cells > LARGE_TABLE
+    apart = problem.states.finite and not isinstance(problem.transition_noise, Categorical)
+    optimism = "bonus" if word == "bonus" or large or apart else "ball"
     return GridPlanner(problem.state_points, problem.action_points, optimism=optimism)
+
+
+def described(planner: Any) -> dict[str, Any]:
+    """A planner in plain words and numbers; ``planner_of`` makes it again."""
+    return {"kind": type(planner).__name__, **dataclasses.asdict(planner)}
+
+
+def planner_of(words: dict[str, Any]) -> Any:
+    """The planner that was described so."""
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in words.items() if k != "kind"}
+    return PLANNERS[words["kind"]](**fields)
 
 
 def _require_reward(problem: Problem) -> None:

@@ -3,15 +3,12 @@
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from kernelmdp.agents.base import Agent, Told
-from kernelmdp.confidence import Beliefs
 from kernelmdp.envs import Environment
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp.grid import StateGrid
-from kernelmdp.mdp.policy import Policy, Uniform
-from kernelmdp.planners import Plan
+from kernelmdp.mdp.policy import Uniform
+from kernelmdp.planners import Plan, Unplanned
 from kernelmdp.types import Key
 
 
@@ -30,11 +27,10 @@ class Random(Agent):
     name: ClassVar[str] = "random"
 
     def plan(self, *, key: Key) -> Plan:
-        grid = self.planner.grid(self.problem.mdp(self.beliefs.mean()))
-        return _unplanned(Uniform(self.problem.actions, key), grid, self.problem.horizon)
+        return Unplanned(policy=Uniform(self.problem.actions, key))
 
-    def _after(self, told: Told) -> Beliefs:
-        return self.beliefs
+    def learn_from(self, told: Told) -> None:
+        """There is nothing to learn."""
 
 
 class Oracle(Agent):
@@ -51,9 +47,5 @@ class Oracle(Agent):
     def plan(self, *, key: Key) -> Plan:
         return self.solve(self.task.mdp, key=jax.random.key(0))
 
-    def _after(self, told: Told) -> Beliefs:
-        return self.beliefs
-
-
-def _unplanned(policy: Policy, grid: StateGrid, horizon: int) -> Plan:
-    return Plan(policy, jnp.full((horizon + 1, len(grid.nodes)), jnp.nan), grid)
+    def learn_from(self, told: Told) -> None:
+        """There is nothing to learn."""

@@ -39,7 +39,7 @@ class GPUCRL(Agent):
     def regularisers(self) -> tuple[float, Any]:
         """λ_R and λ_P: the paper's H and mH, or the noise variances."""
         return self.confidence.regularisers(
-            self.problem.horizon, self.problem.states.dimension, *self.problem.noise_variances
+            self.problem.horizon, self.problem.mean_dimension, *self.problem.noise_variances
         )
 
     @property

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from kernelmdp.agents.regret import Judge
 from kernelmdp.envs import Environment
@@ -22,7 +24,7 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
     agent's own: two agents with one seed meet the same noise.
     """
     judge = Judge(task) if isinstance(task, Environment) else None
-    checked = agent.problem.points.spread(CHECKED)
+    checked = jnp.asarray(agent.problem.points.spread(CHECKED))
     world = jax.random.fold_in(jax.random.key(agent.seed), 2**31 - 1)
     for _ in range(episodes):
         start_key, play_key = jax.random.split(jax.random.fold_in(world, agent.episode))
@@ -56,14 +58,14 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
         row["plan_seconds"] = planned - begin
         begin = time.perf_counter()
         agent.tell(episode.states, episode.actions, episode.rewards, episode.outcomes)
-        jax.block_until_ready(agent.beliefs)
+        jax.block_until_ready(getattr(agent, "beliefs", None))
         row["update_seconds"] = time.perf_counter() - begin
-        row["gain_reward"], row["gain_transition"] = agent.beliefs.gains
+        row["gain_reward"], row["gain_transition"] = agent.gains
         yield row
 
 
-def _coverage(sets: Any, environment: Environment, points: np.ndarray) -> dict[str, float]:
-    found = sets.coverage(environment.mdp.model, points)
+def _coverage(sets: Any, environment: Environment, points: Array) -> dict[str, float]:
+    found = sets.coverage(environment.seen.model, points)
     return {
         "covered_reward": float(found.reward),
         "covered_transition": float(found.transition),

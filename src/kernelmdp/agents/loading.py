@@ -3,18 +3,21 @@
 from typing import Any
 
 from kernelmdp.agents import checkpoint
-from kernelmdp.agents.base import Agent
+from kernelmdp.agents.base import Agent, planner_of
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
 from kernelmdp.agents.gp_ucrl import GPUCRL
+from kernelmdp.agents.lqr import OFULQ, CertaintyEquivalence, LQRThompson
 from kernelmdp.agents.problem import find_task, gymnasium_task, problem_of
 from kernelmdp.agents.psrl import PSRL
+from kernelmdp.agents.tabular import UCBVI, UCRL2, DirichletPSRL
 from kernelmdp.confidence import Confidence
 from kernelmdp.envs import make
 from kernelmdp.errors import ArgumentError, CheckpointError
-from kernelmdp.planners import GridPlanner
 
+TABULAR = (DirichletPSRL, UCBVI, UCRL2)
+LINEAR = (CertaintyEquivalence, OFULQ, LQRThompson)
 AGENTS: dict[str, type[Agent]] = {
-    kind.name: kind for kind in (GPUCRL, PSRL, Greedy, Random, Oracle)
+    kind.name: kind for kind in (GPUCRL, PSRL, Greedy, Random, Oracle, *TABULAR, *LINEAR)
 }
 
 
@@ -48,10 +51,7 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
     try:
         words["confidence"] = Confidence(**words["confidence"])
         if words["planner"] != "paper":
-            planner: dict[str, Any] = {
-                k: tuple(v) if isinstance(v, list) else v for k, v in words["planner"].items()
-            }
-            words["planner"] = GridPlanner(**planner)
+            words["planner"] = planner_of(words["planner"])
     except (AttributeError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
     task = find_task(task)

@@ -11,19 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import Beliefs
-from kernelmdp.domains import Box, Domain, Product, join
+from kernelmdp.domains import Box, Domain, FiniteSet, Product, join
 from kernelmdp.envs import Environment, GymnasiumTask, from_gymnasium, make, names
+from kernelmdp.envs.tabular import table_kernels
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.gp import posterior
-from kernelmdp.gp.means import as_mean
+from kernelmdp.gp.means import Constant, as_mean
 from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential, kernel
-from kernelmdp.mdp import MDP, Gaussian, Model, Noise
+from kernelmdp.mdp import MDP, Categorical, Gaussian, Model, Noise
 from kernelmdp.mdp.noise import as_noise
 
 #: Lengthscales when nothing is said, as a share of an axis times √d; noise, as a share of it.
 LENGTHSCALE, NOISE = 0.2, 0.01
 #: How far a state moves in a step when nothing is said, as a share of the axis.
 STEP = 0.1
+#: Standard deviation of rewards of a table when nothing is said: the largest for 0 or 1.
+TABLE_NOISE = 0.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,16 +55,23 @@ class Problem:
     lipschitz_rule: str = "none"
     state_points: tuple[int, ...] | None = None
     action_points: tuple[int, ...] | None = None
+    planner: str = "grid"
 
     def __post_init__(self) -> None:
         if not self.scale:
-            object.__setattr__(self, "scale", (1.0,) * self.states.dimension)
-        if self.transition_kernel.outputs != self.states.dimension:
+            object.__setattr__(self, "scale", (1.0,) * self.mean_dimension)
+        if self.transition_kernel.outputs != self.mean_dimension:
+            what = "state" if isinstance(self.transition_noise, Categorical) else "coordinate"
             raise ArgumentError(
                 "transition_kernel",
-                f"{self.states.dimension} outputs, one for each coordinate of the state",
+                f"{self.mean_dimension} outputs, one for each {what}",
                 self.transition_kernel.outputs,
             )
+
+    @property
+    def mean_dimension(self) -> int:
+        """Coordinates of a mean next state: m, or the number of states of a table."""
+        return self.transition_noise.mean_dimension(self.states)
 
     @functools.cached_property
     def points(self) -> Product:
@@ -71,7 +81,7 @@ class Problem:
     @functools.cached_property
     def residual_noise(self) -> np.ndarray:
         """Standard deviation of the scaled residuals along each axis, at least the floor."""
-        sizes = self.transition_noise.standard_deviations(self.states.dimension)
+        sizes = self.transition_noise.standard_deviations(self.mean_dimension)
         return np.maximum(sizes / np.array(self.scale), self.noise_floor)
 
     @functools.cached_property
@@ -83,7 +93,8 @@ class Problem:
     @functools.cached_property
     def reward_range(self) -> tuple[float, float]:
         """±B_R √κ, which holds every mean reward (math B2); everything when B_R is unknown."""
-        if self.reward is not None or self.norm_reward is None:
+        # With one period a bound only makes ties of the best actions.
+        if self.reward is not None or self.norm_reward is None or self.horizon == 1:
             return -math.inf, math.inf
         bound = self.norm_reward * math.sqrt(self.reward_kernel.variance_bound(self.points))
         return -bound, bound
@@ -133,7 +144,7 @@ class Problem:
                 domain=self.points,
                 tolerance=accuracy * reward_variance,
             )
-        m, d = self.states.dimension, self.points.dimension
+        m, d = self.mean_dimension, self.points.dimension
         return Beliefs(
             reward=reward,
             transition=posterior(
@@ -142,7 +153,7 @@ class Problem:
                 domain=self.points,
                 tolerance=accuracy * float(np.min(transition_variance)),
             ),
-            offset=as_mean(self.offset, m, d),
+            offset=Constant(1 / m, m) if self.offset == "uniform" else as_mean(self.offset, m, d),
             scale=jnp.asarray(self.scale),
         )
 
@@ -191,7 +202,7 @@ def problem_of(
         words["reward_kernel"] = as_kernel("reward_kernel", reward_kernel)
         words["norm_reward"] = None
     if transition_kernel is not None:
-        words["transition_kernel"] = as_outputs(transition_kernel, found.states.dimension)
+        words["transition_kernel"] = as_outputs(transition_kernel, found.mean_dimension)
         words["norm_transition"] = None
     if noise is not None:
         words["reward_noise"] = words["transition_noise"] = _noise(noise)
@@ -208,7 +219,7 @@ def _noise(given: Any) -> Noise:
 
 
 def _problem_of_environment(environment: Environment) -> Problem:
-    mdp = environment.mdp
+    mdp = environment.seen
     return Problem(
         name=environment.name,
         states=mdp.states,
@@ -229,10 +240,13 @@ def _problem_of_environment(environment: Environment) -> Problem:
         lipschitz_rule=environment.lipschitz_rule,
         state_points=environment.state_points,
         action_points=environment.action_points,
+        planner=environment.planner,
     )
 
 
 def _problem_of_gymnasium(task: GymnasiumTask) -> Problem:
+    if isinstance(task.states, FiniteSet):
+        return _problem_of_table(task)
     points = join(state=task.states, action=task.actions)
     usual = usual_kernel(points)
     low, high = task.states.bounds
@@ -248,6 +262,26 @@ def _problem_of_gymnasium(task: GymnasiumTask) -> Problem:
         transition_noise=Gaussian(NOISE * STEP * (high - low), estimated=True),
         offset="identity",
         scale=tuple(STEP * (high - low)),
+    )
+
+
+def _problem_of_table(task: GymnasiumTask) -> Problem:
+    assert isinstance(task.states, FiniteSet)
+    options = len(task.actions.spread(1)) if task.actions.finite else 0
+    if not options:
+        raise ArgumentError("env", "Discrete actions with Discrete observations", task.actions)
+    reward_kernel, transition_kernel = table_kernels(task.states.count, options)
+    return Problem(
+        name=task.name,
+        states=task.states,
+        actions=task.actions,
+        horizon=task.horizon,
+        reward_kernel=reward_kernel,
+        transition_kernel=transition_kernel,
+        reward=None,
+        reward_noise=Gaussian(TABLE_NOISE, estimated=True),
+        transition_noise=Categorical(task.states),
+        offset="uniform",
     )
 
 

@@ -25,6 +25,11 @@ COLUMNS = (
     "covered_transition",
     "planned_value",
     "planning_error",
+    "r_hat",
+    "effective_sample_size",
+    "acceptance",
+    "divergences",
+    "mixed",
     "plan_seconds",
     "update_seconds",
 )

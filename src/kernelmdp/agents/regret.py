@@ -2,12 +2,13 @@
 
 Regret is a difference of *values*. Where transitions are noisy, both are computed by dynamic
 programming on the same grid of the true MDP, so that the error of the grid mostly cancels and the
-optimal policy has regret exactly zero. Where nothing is random the return is the value.
+optimal policy has regret exactly zero. Where nothing is random the return is the value. In linear-
+quadratic control the value is a closed form, with the effect of bounds by common rollouts.
 """
 
+import abc
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Array
 
 from kernelmdp.envs import Environment
 from kernelmdp.mdp import MDP, Episode, Policy, StateGrid, Value, policy_values
+from kernelmdp.numerics.modules import jit
 from kernelmdp.planners import GridPlanner
 
 
@@ -22,37 +24,97 @@ class Judge:
     """Knows the truth and says what a policy is worth in it."""
 
     def __init__(self, environment: Environment) -> None:
-        self.environment = environment
         self._known: dict[tuple[float, ...], Value] = {}
-        mdp = environment.mdp
-        self.deterministic = not any(mdp.transition_noise.sizes)
-        if self.deterministic:
-            return
-        planner = GridPlanner(environment.state_points, environment.action_points)
-        self.grid = planner.grid(mdp)
-        plan = planner(mdp, key=jax.random.key(0))
-        # What the optimal policy is worth on this grid; its refined actions may beat the plan's.
-        self.best = policy_values(mdp, plan.policy, self.grid)
+        self._measure = _measure_for(environment)
 
     def optimum(self, start: Any) -> Value:
         """V*_1 at a state, with its error."""
         name = tuple(np.asarray(start).tolist())
         if name not in self._known:
-            fine = self.environment.optimal_value(start)
-            if not self.deterministic:
-                here = float(_first(self.grid, self.best, start))
-                fine = Value(here, abs(here - fine.value) + fine.error, fine.kind)
-            self._known[name] = fine
+            self._known[name] = self._measure.optimum(start)
         return self._known[name]
 
     def value(self, policy: Policy, start: Any, episode: Episode) -> float:
         """V^π_1 at a state."""
-        if self.deterministic:
-            return episode.total
+        return self._measure.value(policy, start, episode)
+
+
+class Measure(abc.ABC):
+    """One way to compute values; the optimum and a policy are measured alike."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+
+    @abc.abstractmethod
+    def optimum(self, start: Any) -> Value:
+        """V*_1 at a state, with its error."""
+
+    @abc.abstractmethod
+    def value(self, policy: Policy, start: Any, episode: Episode) -> float:
+        """V^π_1 at a state, where an episode of the policy is at hand."""
+
+
+class Returns(Measure):
+    """Where nothing is random the return of an episode is the value."""
+
+    def optimum(self, start: Any) -> Value:
+        return self.environment.optimal_value(start)
+
+    def value(self, policy: Policy, start: Any, episode: Episode) -> float:
+        return episode.total
+
+
+class OnGrid(Measure):
+    """Dynamic programming on one grid of the true MDP."""
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        planner = GridPlanner(environment.state_points, environment.action_points)
+        self.grid = planner.grid(environment.mdp)
+        plan = planner(environment.mdp, key=jax.random.key(0))
+        # What the optimal policy is worth on this grid; its refined actions may beat the plan's.
+        self.best = policy_values(environment.mdp, plan.policy, self.grid)
+
+    def optimum(self, start: Any) -> Value:
+        fine = self.environment.optimal_value(start)
+        here = float(_first(self.grid, self.best, start))
+        return Value(here, abs(here - fine.value) + fine.error, fine.kind)
+
+    def value(self, policy: Policy, start: Any, episode: Episode) -> float:
         return float(_policy_value(self.environment.mdp, policy, self.grid, start))
 
 
-@eqx.filter_jit
+class OnePeriod(Measure):
+    """H = 1: the mean reward of the action taken."""
+
+    def optimum(self, start: Any) -> Value:
+        return self.environment.optimal_value(start)
+
+    def value(self, policy: Policy, start: Any, episode: Episode) -> float:
+        return float(self.environment.mdp.model(jnp.asarray(episode.points)).reward[0])
+
+
+class Quadratic(Measure):
+    """Closed forms of linear-quadratic control, corrected for bounds (``QuadraticTruth``)."""
+
+    def optimum(self, start: Any) -> Value:
+        return self.environment.optimal_value(start)
+
+    def value(self, policy: Policy, start: Any, episode: Episode) -> float:
+        return self.environment.quadratic.value(policy, start)
+
+
+def _measure_for(environment: Environment) -> Measure:
+    if environment.planner == "riccati":
+        return Quadratic(environment)
+    if environment.mdp.horizon == 1:
+        return OnePeriod(environment)
+    if any(environment.mdp.transition_noise.sizes):
+        return OnGrid(environment)
+    return Returns(environment)
+
+
+@jit
 def _policy_value(mdp: MDP, policy: Policy, grid: StateGrid, start: Array) -> Array:
     return _first(grid, policy_values(mdp, policy, grid), start)
 

@@ -11,7 +11,7 @@ from kernelmdp.confidence.beta import (
     rkhs_beta,
 )
 from kernelmdp.confidence.sets import ConfidenceSets, Coverage, Plausible
-from kernelmdp.confidence.settings import Confidence, as_confidence
+from kernelmdp.confidence.settings import Confidence, as_confidence, igp_ucb
 from kernelmdp.confidence.smoothness import (
     Supremum,
     constants_level,
@@ -32,6 +32,7 @@ __all__ = [
     "estimated_supremum",
     "finite_beta",
     "gp_beta",
+    "igp_ucb",
     "joint_beta",
     "log_cells",
     "misspecified_beta",

@@ -8,7 +8,6 @@ comparable size. A known reward function takes the place of the reward's posteri
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -18,11 +17,11 @@ from kernelmdp.gp.means import Mean
 from kernelmdp.gp.posterior import advance
 from kernelmdp.mdp.model import Known, reward_values
 from kernelmdp.numerics.checks import require_finite
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import Key
 
 
-class Transition(eqx.Module):
+class Transition(Module):
     """Mean next states: offset(z) + scale · residual(z)."""
 
     residual: Callable[..., Any]
@@ -33,7 +32,19 @@ class Transition(eqx.Module):
         return self.offset(points) + self.scale[None, :] * self.residual(points)
 
 
-class Beliefs(eqx.Module):
+class Stretched(Module):
+    """mean + factor·(draw − mean)."""
+
+    draw: Callable[..., Any]
+    mean: Callable[..., Any]
+    factor: Float[Array, ""]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n ..."]:
+        centre = self.mean(points)
+        return centre + self.factor * (self.draw(points) - centre)
+
+
+class Beliefs(Module):
     """Posteriors after the data seen so far; ``condition`` returns others."""
 
     reward: Posterior | Callable[..., Any]
@@ -86,25 +97,31 @@ class Beliefs(eqx.Module):
 
     def mean(self) -> Known:
         """The MDP of the posterior means."""
-        return self._remembering(_mean(self._forget()))
+        return self._known(*_mean(self._forget()))
 
     def sample(self, *, key: Key) -> Known:
         """One MDP drawn from the posterior, the reward and the transition independently."""
-        return self._remembering(_sample(self._forget(), key))
+        return self._known(*_sample(self._forget(), key))
+
+    def stretched(self, drawn: Known, factor: float) -> Known:
+        """The draw with its distance from the posterior mean multiplied."""
+        mean, by = self.mean(), jnp.asarray(factor)
+        known = drawn.reward if self.reward_known else Stretched(drawn.reward, mean.reward, by)
+        return Known(known, Stretched(drawn.transition, mean.transition, by))
 
     def _forget(self) -> "Beliefs":
         reward = self.reward
         reward = reward.forget() if isinstance(reward, Posterior) else reward
         return changed(self, reward=reward, transition=self.transition.forget())
 
-    def _remembering(self, model: Known) -> Known:
-        """The model, faster at the points that the posteriors remember."""
-        reward: Any = model.reward
-        transition: Any = model.transition
+    def _known(self, reward: Any, residual: Any) -> Known:
+        """The MDP with these functions, fast at the points that the posteriors remember."""
         if isinstance(self.reward, Posterior):
             reward = reward.remembering(self.reward.engines)
-        residual = transition.residual.remembering(self.transition.engines)
-        return changed(model, reward=reward, transition=changed(transition, residual=residual))
+        else:
+            reward = self.reward
+        residual = residual.remembering(self.transition.engines)
+        return Known(reward, Transition(residual, self.offset, self.scale))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Mean and standard deviation of the mean reward; the latter 0 when it is known."""
@@ -119,26 +136,22 @@ class Beliefs(eqx.Module):
         return self.offset(points) + self.scale[None, :] * mean, std
 
 
-@eqx.filter_jit
-def _sample(beliefs: Beliefs, key: Key) -> Known:
+@jit
+def _sample(beliefs: Beliefs, key: Key) -> tuple[Any, Any]:
     reward_key, transition_key = jax.random.split(key)
     reward, transition = beliefs.reward, beliefs.transition
-    return Known(
-        reward.sample(key=reward_key) if isinstance(reward, Posterior) else reward,
-        Transition(transition.sample(key=transition_key), beliefs.offset, beliefs.scale),
-    )
+    drawn = reward.sample(key=reward_key) if isinstance(reward, Posterior) else None
+    return drawn, transition.sample(key=transition_key)
 
 
-@eqx.filter_jit
-def _mean(beliefs: Beliefs) -> Known:
+@jit
+def _mean(beliefs: Beliefs) -> tuple[Any, Any]:
     reward, transition = beliefs.reward, beliefs.transition
-    return Known(
-        reward.mean_function() if isinstance(reward, Posterior) else reward,
-        Transition(transition.mean_function(), beliefs.offset, beliefs.scale),
-    )
+    expected = reward.mean_function() if isinstance(reward, Posterior) else None
+    return expected, transition.mean_function()
 
 
-@eqx.filter_jit
+@jit
 def _condition(beliefs: Beliefs, points: Array, rewards: Array, outcomes: Array) -> Any:
     """Both posteriors in one program."""
     residuals = _residuals(beliefs.offset, beliefs.scale, points, outcomes)
@@ -148,7 +161,7 @@ def _condition(beliefs: Beliefs, points: Array, rewards: Array, outcomes: Array)
     return first, advance(beliefs.transition, x, residuals)
 
 
-@eqx.filter_jit
+@jit
 def _residuals(offset: Mean, scale: Array, points: Array, outcomes: Array) -> Array:
     points, outcomes = jnp.asarray(points, scale.dtype), jnp.asarray(outcomes, scale.dtype)
     return (outcomes - offset(points)) / scale[None, :]

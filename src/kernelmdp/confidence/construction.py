@@ -41,13 +41,13 @@ def build(
     learned: list[tuple[str, Posterior, np.ndarray, float]] = []
     norm_reward, norm_transition = confidence.norms
     if isinstance(beliefs.reward, Posterior):
-        deviations = reward_noise.standard_deviations(1)
+        deviations = reward_noise.proxies(1)
         learned.append(("reward", beliefs.reward, deviations, norm_reward))
     outputs = beliefs.transition.outputs
-    scaled = transition_noise.standard_deviations(outputs) / np.asarray(beliefs.scale, dtype=float)
+    scaled = transition_noise.proxies(outputs) / np.asarray(beliefs.scale, dtype=float)
     learned.append(("transition", beliefs.transition, scaled, norm_transition))
     # What is known needs no set: its share of δ goes to the others (math B27).
-    share = 1.0 + len(learned)
+    share = 1.0 + len(learned) if confidence.split else 1.0
     cells: Net | None = None
     if confidence.setting == "rkhs":
         _require_regularisers(confidence, learned, horizon)
@@ -91,10 +91,10 @@ def _rkhs(
         gain = posterior.information_gain
     beta = formulas.rkhs_beta(
         norm_bound=norm,
-        noise_proxy=float(np.max(noise / np.sqrt(regulariser))),
+        noise_proxy=float(np.max(noise / np.sqrt(regulariser) if confidence.divide else noise)),
         regulariser=1.0,
         delta=confidence.delta,
-        gain=gain,
+        gain=gain + confidence.margin,
         share=share,
     )
     # The bound on the diagonal says m times as much about all outputs together, unless they are

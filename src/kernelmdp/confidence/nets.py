@@ -1,15 +1,15 @@
 """Nets of the GP setting: the domain in cells, finer from episode to episode."""
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.confidence.beta import Number, log_cells, net_counts
 from kernelmdp.domains import Domain, FiniteSet, Product
+from kernelmdp.numerics.modules import Module
 
 
-class Net(eqx.Module):
+class Net(Module):
     """Cells of a box: [z]_l is the centre of the cell in which z lies.
 
     Counts are array leaves, so a finer net is no other program. Axes of finite sets have length 0:

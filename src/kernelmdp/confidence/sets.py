@@ -12,8 +12,10 @@ from kernelmdp.confidence import shapes
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.nets import Net
 from kernelmdp.gp import Posterior
+from kernelmdp.gp.weights import WeightEngine
 from kernelmdp.mdp import MDP, Model, Outlook
 from kernelmdp.mdp.model import reward_values
+from kernelmdp.numerics.modules import Module, jit
 
 EVERYTHING = (-math.inf, math.inf)
 #: Errors below this, relative to the numbers compared, are rounding and not a miss.
@@ -64,6 +66,38 @@ class Plausible(Model):
         width = width + self.slack_reward.astype(points.dtype)
         return _intersect(centre[:, 0], width, self.reward_range)
 
+    def quadratic_width(self) -> Float[Array, " d"]:
+        """u with β_R σ_R(z) ≤ Σ_j u_j z_j² at every z, for kernels of quadratic forms (math D8).
+
+        σ_R(z) = ‖rootᵀφ(z)‖, and φ(z) = Tφ(√D z) for every diagonal D > 0, T diagonal too; with
+        ‖φ(y)‖ ≤ √κ ‖y‖² that is at most √κ ‖rootᵀT‖₂ zᵀDz. D is taken as σ_R at unit vectors: what
+        is known of states is not spoilt by actions that were never tried. NaN when features are
+        no quadratic forms.
+        """
+        known = self.beliefs.reward
+        if not isinstance(known, Posterior):
+            d = self.beliefs.transition.dimension
+            return jnp.zeros(d, self.beliefs.scale.dtype)
+        engine = known.engines[0]
+        exact = isinstance(engine, WeightEngine) and known.engine == "finite rank"
+        if not exact or self.net is not None:
+            return super().quadratic_width()
+        assert isinstance(engine, WeightEngine)
+        basis, root = engine.basis, engine.root
+        unit = jnp.eye(known.dimension, dtype=root.dtype)
+        own = jnp.linalg.norm(basis(unit) @ root, axis=1)
+        sizes = jnp.maximum(own, 1e-9 * jnp.max(own))
+        ones = jnp.ones((1, known.dimension), root.dtype)
+        at_ones, at_sizes = basis(ones)[0], basis(jnp.sqrt(sizes)[None, :])[0]
+        stretched = (at_ones / at_sizes)[:, None] * root
+        largest = jnp.linalg.norm(stretched, ord=2)
+        pairs = ((unit[:, None, :] + unit[None, :, :]) / 2).reshape(-1, known.dimension)
+        lengths = jnp.sum(pairs**2, axis=1)
+        variance = jnp.max(jnp.sum(basis(pairs) ** 2, axis=1) / lengths**2)
+        width = self.beta_reward.astype(root.dtype) * jnp.sqrt(variance) * largest * sizes
+        quadratic = jnp.all(jnp.abs(basis(2 * ones)[0] - 4 * at_ones) <= 1e-9 * jnp.abs(at_ones))
+        return jnp.where(quadratic, width, jnp.nan)
+
     def _state(self, points: Array) -> tuple[Array, Array, Array]:
         """Centres in state units, deviations in scaled ones, and where they were evaluated."""
         at = self._representative(points)
@@ -92,7 +126,7 @@ class Coverage(NamedTuple):
         return self.transition_ratio <= 1
 
 
-class ConfidenceSets(eqx.Module):
+class ConfidenceSets(Module):
     """What GP-UCRL knows before an episode; made by ``Confidence.sets``.
 
     ``covered`` says whether the truth lies in both sets with the promised probability, ``reason``
@@ -172,7 +206,7 @@ def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tupl
     return (low + high) / 2, (high - low) / 2
 
 
-@eqx.filter_jit
+@jit
 def _outlook(plausible: Plausible, points: Array) -> Outlook:
     return plausible(points)
 
@@ -183,7 +217,7 @@ def _ellipsoid(plausible: Plausible, outlook: Outlook) -> tuple[Array, Array]:
     return jnp.linalg.eigh(outlook.root / plausible.beliefs.scale[None, :, None])
 
 
-@eqx.filter_jit
+@jit
 def _ratios(plausible: Plausible, truth: Outlook, points: Array) -> tuple[Array, Array]:
     outlook = plausible(points)
     assert outlook.reward_width is not None

@@ -32,6 +32,9 @@ class Confidence:
     - ``delta``: the sets hold for all episodes at once with probability 1 − 2δ/3; the rest is left
       for the martingale of the regret bound.
     - ``scale``: β is multiplied by it. Below 1 no theorem applies.
+    - ``margin``, ``split``, ``divide``: conventions of bandits (math D5). ``margin`` is added to
+      the gain under the root, ``split`` gives a set its share of δ rather than all of it,
+      ``divide`` counts the noise as σ/√λ rather than σ. See ``igp_ucb``.
     - ``norm_reward``, ``norm_transition``: bounds B_R and B_P of the norms of what is learned, for
       the transition (P − offset)/scale. None means unknown: 1 is assumed.
     """
@@ -42,6 +45,9 @@ class Confidence:
     shape: str = "lmax"
     delta: float = 0.1
     scale: float = 1.0
+    margin: float = 0.0
+    split: bool = True
+    divide: bool = True
     norm_reward: float | None = None
     norm_transition: float | None = None
 
@@ -62,6 +68,8 @@ class Confidence:
         if not positive_number("delta", self.delta) < 1:
             raise ArgumentError("delta", "a probability between 0 and 1", self.delta)
         positive_number("scale", self.scale)
+        if not (math.isfinite(self.margin) and self.margin >= 0):
+            raise ArgumentError("margin", "a finite number of at least 0", self.margin)
         for name in ("norm_reward", "norm_transition"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
@@ -81,6 +89,8 @@ class Confidence:
         found = []
         if self.scale < 1:
             found.append(f"beta is scaled by {self.scale:g}")
+        if not self.split:
+            found.append("delta is not shared between the sets")
         if self.setting == "rkhs":
             if self.norm_reward is None and not reward_known:
                 found.append("norm_reward is unknown (1 assumed)")
@@ -162,6 +172,28 @@ PRESETS = {
     "valid": Confidence(),
     "practical": Confidence(scale=0.1),
 }
+
+
+def igp_ucb(
+    *, rounds: int, noise: float, norm: float, delta: float = 0.1, gain: str = "realised"
+) -> Confidence:
+    """IGP-UCB's conventions for H = 1 (Chowdhury and Gopalan 2017): λ = 1 + 2/T and
+    β = B + σ√(2(γ + 1 + ln(1/δ))).
+
+    >>> igp_ucb(rounds=100, noise=0.1, norm=1.0).margin
+    1.0
+    """
+    variance = positive_number("noise", noise) ** 2
+    return Confidence(
+        regulariser=(1 + 2 / integer("rounds", rounds, least=1)) / variance,
+        gain=gain,
+        delta=delta,
+        margin=1.0,
+        split=False,
+        divide=False,
+        norm_reward=norm,
+        norm_transition=0.0,
+    )
 
 
 def as_confidence(value: str | Confidence) -> Confidence:

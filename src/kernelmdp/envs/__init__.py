@@ -1,18 +1,22 @@
 """Environments to learn in, each with its truth, and Gymnasium's in both directions."""
 
+from kernelmdp.envs.bandits import bandit
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment, register
 from kernelmdp.envs.gymnasium_task import GymnasiumTask, from_gymnasium
 from kernelmdp.envs.pendulum_swingup import base_return
 from kernelmdp.envs.registry import make, names
+from kernelmdp.envs.tabular import tabular
 
 __all__ = [
     "Environment",
     "GymnasiumEnvironment",
     "GymnasiumTask",
+    "bandit",
     "base_return",
     "from_gymnasium",
     "make",
     "names",
     "register",
+    "tabular",
 ]

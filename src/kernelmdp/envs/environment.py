@@ -1,6 +1,7 @@
 """An environment: the truth, where episodes start, and what an agent may be told of it."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from kernelmdp.domains import FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.mdp import MDP, Known, StateGrid, Value, action_grid, optimal_value
+from kernelmdp.mdp.linear import QuadraticTruth
 from kernelmdp.numerics.checks import choice, float_array, require_finite
 from kernelmdp.types import Key
 
@@ -52,6 +54,10 @@ class Environment:
     accuracy: float = 1e-3
     #: The optimal value at the fixed start when it was computed beforehand.
     optimum: Value | None = None
+    #: Which planner suits it: "grid", "riccati" for linear-quadratic control, "arms" for bandits.
+    planner: str = "grid"
+    #: The MDP as an agent is told to see it, where that is not the truth.
+    believed: MDP | None = None
     #: What ``make`` was asked for, to make it again.
     spec: dict[str, Any] | None = None
     _values: dict[tuple[float, ...], Value] = dataclasses.field(
@@ -60,10 +66,11 @@ class Environment:
 
     def __post_init__(self) -> None:
         m, q = self.mdp.states.dimension, self.mdp.actions.dimension
-        choice("offset", self.offset, ("zero", "identity"))
+        choice("offset", self.offset, ("zero", "identity", "uniform"))
+        choice("planner", self.planner, ("grid", "riccati", "arms"))
         fine_states, fine_actions = self.optimum_points
         for argument, given, size in (
-            ("scale", self.scale, m),
+            ("scale", self.scale, self.seen.mean_dimension),
             ("state_points", self.state_points, m),
             ("action_points", self.action_points, q),
             ("optimum_points", fine_states, m),
@@ -71,12 +78,18 @@ class Environment:
         ):
             if len(given) != size:
                 raise ShapeError(argument, f"{size} numbers", given)
-        if self.transition_kernel.outputs != m:
-            raise ShapeError("transition_kernel", f"{m} outputs", self.transition_kernel.outputs)
+        outputs = self.transition_kernel.outputs
+        if outputs != self.seen.mean_dimension:
+            raise ShapeError("transition_kernel", f"{self.seen.mean_dimension} outputs", outputs)
         if not isinstance(self.mdp.model, Known):
             raise ArgumentError("mdp", "one with a Known model", type(self.mdp.model).__name__)
         if not callable(self.start):
             object.__setattr__(self, "start", self._state(self.start))
+
+    @property
+    def seen(self) -> MDP:
+        """What an agent is told of: the truth, but for embeddings that it does not fit."""
+        return self.mdp if self.believed is None else self.believed
 
     @property
     def known_reward(self) -> Callable[..., Any]:
@@ -84,15 +97,20 @@ class Environment:
         assert isinstance(self.mdp.model, Known)
         return self.mdp.model.reward
 
+    @functools.cached_property
+    def quadratic(self) -> QuadraticTruth:
+        """The truth as linear-quadratic control; an error when it is none."""
+        return QuadraticTruth(self.mdp)
+
     @property
     def lipschitz(self) -> float:
         """L, a bound of how fast U_h changes with the mean next state; see ``lipschitz_rule``."""
-        return float(self.mdp.lipschitz)
+        return float(self.seen.lipschitz)
 
     @property
     def residual_noise(self) -> np.ndarray:
         """Standard deviations to regress scaled residuals with: the truth's, or the floor, (m,)."""
-        deviations = self.mdp.transition_noise.standard_deviations(len(self.scale))
+        deviations = self.seen.transition_noise.standard_deviations(len(self.scale))
         return np.maximum(deviations / np.array(self.scale), self.noise_floor)
 
     @property
@@ -130,6 +148,8 @@ class Environment:
         state = self._state(start)
         if self.optimum is not None and state == self.start:
             return self.optimum
+        if state not in self._values and self.planner == "riccati":
+            self._values[state] = self.quadratic.optimum(state)
         if state not in self._values:
             states, actions = self.optimum_points
             self._values[state] = optimal_value(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -15,6 +14,7 @@ from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.registry import make
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.mdp import MDP, step
+from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
 #: Gymnasium's ids, and our names.
@@ -103,7 +103,7 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
         return self._state.copy(), float(reward), False, over, info
 
 
-@eqx.filter_jit
+@jit
 def _step(
     mdp: MDP, state: Float[Array, " m"], action: Float[Array, " q"], key: Key
 ) -> tuple[Float[Array, ""], Float[Array, " m"], Float[Array, " m"]]:

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with vector states as a task of episodes of H periods."""
+"""Any Gymnasium environment with vectors or numbers for states as a task of H periods."""
 
 import dataclasses
 import math
@@ -22,7 +22,8 @@ class GymnasiumTask:
     """Spaces, horizon and a way to play; the truth is not known here."""
 
     env: gymnasium.Env[Any, Any]
-    states: Box
+    #: A box, or the numbers 0, 1, … of a Discrete space.
+    states: Box | FiniteSet
     #: A box, or the numbers of a Discrete space (our own environments: their actions) as rows.
     actions: Domain
     horizon: int
@@ -38,6 +39,12 @@ class GymnasiumTask:
         """What makes this task again, or None when an object was given that cannot be made."""
         return {"id": self.env.spec.id} if self.env.spec is not None else None
 
+    @property
+    def absorbing(self) -> bool:
+        """Whether an episode that ends early goes on in its last state without reward: in a table
+        that state is one of its own."""
+        return isinstance(self.states, FiniteSet)
+
     def play(
         self,
         policy: Callable[[np.ndarray, int], Any],
@@ -51,10 +58,17 @@ class GymnasiumTask:
         """
         observation, _ = self.env.reset(seed=seed, options=options)
         states, actions, rewards, outcomes = [self._state(observation, "at the start")], [], [], []
+        over = terminated = truncated = False
+        earned: Any
+        info: dict[str, Any] = {}
         for period in range(self.horizon):
             where = f"after step {period}"
             action = np.atleast_1d(np.asarray(policy(states[-1], period), dtype=float))
-            observation, earned, terminated, truncated, info = self.env.step(self._send(action))
+            sent = self._send(action)
+            if over:  # the last state is left no more and pays nothing
+                earned = 0.0
+            else:
+                observation, earned, terminated, truncated, info = self.env.step(sent)
             reward = float(earned)
             states.append(self._state(observation, where))
             if not math.isfinite(reward):
@@ -62,7 +76,8 @@ class GymnasiumTask:
             actions.append(action)
             rewards.append(reward)
             outcomes.append(self._outcome(states[-2], states[-1], info))
-            if (terminated or truncated) and period + 1 < self.horizon:
+            over = terminated and self.absorbing
+            if (terminated or truncated) and not over and period + 1 < self.horizon:
                 raise ArgumentError(
                     "env",
                     f"episodes of {self.horizon} steps (pass horizon=... for shorter ones)",
@@ -72,6 +87,10 @@ class GymnasiumTask:
         return Episode(*(jnp.asarray(column) for column in columns))
 
     def _state(self, observation: Any, where: str) -> np.ndarray:
+        space = self.env.observation_space
+        if isinstance(space, spaces.Discrete):
+            return np.array([float(int(observation) - int(space.start))])
+        assert isinstance(self.states, Box)
         state = np.asarray(observation, dtype=float)
         if state.shape != (self.states.dimension,):
             raise ShapeError(
@@ -93,6 +112,8 @@ class GymnasiumTask:
         jump from one end of a periodic axis to the other is no motion."""
         if isinstance(self.env.unwrapped, GymnasiumEnvironment):
             return np.asarray(info["outcome"], dtype=float)
+        if not isinstance(self.states, Box):
+            return after
         low, high = self.states.bounds
         outcome = after.copy()
         for axis in self.states.periodic:
@@ -139,10 +160,8 @@ def from_gymnasium(
     periods = integer("horizon", limit if horizon is None else horizon, least=1)
     if limit is not None and periods > limit:
         raise ArgumentError("horizon", f"at most the time limit of {limit} steps", periods)
-    if own is not None and states is None:
-        box = own.environment.mdp.states
-        assert isinstance(box, Box)
-        states = box
+    if own is not None and states is None and isinstance(own.environment.mdp.states, Box):
+        states = own.environment.mdp.states
     return GymnasiumTask(
         env=env,
         states=_states(env.observation_space, states),
@@ -152,9 +171,11 @@ def from_gymnasium(
     )
 
 
-def _states(space: spaces.Space[Any], given: Box | None) -> Box:
+def _states(space: spaces.Space[Any], given: Box | None) -> Box | FiniteSet:
+    if isinstance(space, spaces.Discrete) and given is None:
+        return FiniteSet.range(int(space.n))
     if not isinstance(space, spaces.Box) or len(space.shape) != 1:
-        raise ArgumentError("env", "observations in a Box of one axis", space)
+        raise ArgumentError("env", "Discrete observations, or a Box of one axis", space)
     if given is not None:
         if given.dimension != space.shape[0]:
             raise ShapeError("states", f"a Box of {space.shape[0]} coordinates", given)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box
+from kernelmdp.numerics.modules import Module
 
 MASS, LENGTH, FRICTION, GRAVITY = 0.3, 0.5, 0.005, 9.81
 PULL, TORQUE = GRAVITY / LENGTH, 1 / (MASS * LENGTH**2)
@@ -37,7 +38,7 @@ def energy(angle: Array, speed: Array) -> Array:
     return 0.5 * speed**2 + PULL * jnp.cos(angle)
 
 
-class Motion(eqx.Module):
+class Motion(Module):
     """The state after ``seconds`` of a constant torque: (n, 3) -> (n, 2), the angle unwrapped.
 
     Runge-Kutta of order 4 in ``substeps`` equal parts. Nothing is clipped or wrapped here: that
@@ -74,7 +75,7 @@ def tolerance(values: Array, low: float, high: float, margin: float) -> Array:
     return jnp.exp(math.log(AT_MARGIN) * (outside / margin) ** 2)
 
 
-class SparseReward(eqx.Module):
+class SparseReward(Module):
     """``hold`` · (tol(cos θ) · tol(ω) + c (tol(u) − 1)), c the penalty: (n, 3) -> (n,).
 
     tol(cos θ; [0.95, 1], 0.1), tol(ω; [−0.5, 0.5], 0.5), tol(u; [−0.1, 0.1], 0.1).
@@ -90,7 +91,7 @@ class SparseReward(eqx.Module):
         return self.hold * (upright * still + self.penalty * (idle - 1))
 
 
-class SmoothReward(eqx.Module):
+class SmoothReward(Module):
     """exp(−|e^{iθ} − 1|²/(2 w²) − ω²/(2 s²)) − c u²: (n, 3) -> (n,).
 
     The bump is the kernel function of periodic(w)[0] * se(s)[1] at (0, 0), so its norm there is 1;

@@ -8,7 +8,6 @@ its actions earn in the 400-step problem, ``base_return`` says.
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,8 +18,9 @@ from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.pendulum import HANGING, STATES, Motion, SparseReward
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import Index, Kernel, Periodic, SquaredExponential
-from kernelmdp.mdp import MDP, SILENT, Known, StateGrid, Stencil, Value
+from kernelmdp.mdp import MDP, SILENT, Known, Places, StateGrid, Value
 from kernelmdp.numerics.checks import as_points, integer
+from kernelmdp.numerics.modules import jit
 
 STEPS, SECONDS, SUBSTEPS = 400, 1 / 80, 2
 TORQUES = FiniteSet([[-1.0], [-0.5], [-0.1], [0.0], [0.1], [0.5], [1.0]])
@@ -103,7 +103,7 @@ def base_return(environment: Environment, start: Any, actions: Any) -> float:
     return float(_replay(SparseReward(reward.penalty, 1), state, torques))
 
 
-@eqx.filter_jit
+@jit
 def _replay(reward: SparseReward, start: Float[Array, " 2"], torques: Float[Array, " H"]) -> Array:
     motion = Motion(SECONDS, SUBSTEPS)
 
@@ -124,12 +124,12 @@ def solve(environment: Environment, counts: tuple[int, int]) -> tuple[float, np.
     return value, np.asarray(_greedy(environment.mdp, grid, later, start))
 
 
-@eqx.filter_jit
+@jit
 def _tables(mdp: MDP, grid: StateGrid) -> tuple[Float[Array, " N"], Float[Array, "H N"]]:
     """V_1, and V_{h+1} for h = 1..H in 32 bits: fine grids have large tables."""
     nodes, torques = jnp.asarray(grid.nodes), jnp.asarray(np.array(TORQUES.points))
 
-    def table(torque: Array) -> tuple[Array, Stencil]:
+    def table(torque: Array) -> tuple[Array, Places]:
         column = jnp.broadcast_to(torque[None, :], (nodes.shape[0], 1))
         outlook = mdp.model(jnp.concatenate([nodes, column], axis=1))
         return outlook.reward, grid.stencil(outlook.state)
@@ -137,7 +137,7 @@ def _tables(mdp: MDP, grid: StateGrid) -> tuple[Float[Array, " N"], Float[Array,
     rows = jax.lax.map(table, torques)
 
     def backup(after: Array, _: None) -> tuple[Array, Array]:
-        def one(best: Array, row: tuple[Array, Stencil]) -> tuple[Array, None]:
+        def one(best: Array, row: tuple[Array, Places]) -> tuple[Array, None]:
             return jnp.maximum(best, row[0] + row[1].read(after)), None
 
         values, _ = jax.lax.scan(one, jnp.full(nodes.shape[0], -jnp.inf), rows)
@@ -147,7 +147,7 @@ def _tables(mdp: MDP, grid: StateGrid) -> tuple[Float[Array, " N"], Float[Array,
     return first, later[::-1]
 
 
-@eqx.filter_jit
+@jit
 def _greedy(
     mdp: MDP, grid: StateGrid, later: Float[Array, "H N"], start: Float[Array, " 2"]
 ) -> Float[Array, "H 1"]:

@@ -6,11 +6,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from kernelmdp.envs.bandits import bandit_branin, bandit_hartmann6, bandit_rkhs
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gp_prior import gp_prior
+from kernelmdp.envs.lqr import lqr_1d, lqr_2d, lqr_4d, quadrotor
 from kernelmdp.envs.pendulum_coarse import pendulum_coarse
 from kernelmdp.envs.pendulum_swingup import pendulum_swingup
 from kernelmdp.envs.rkhs import rkhs
+from kernelmdp.envs.tabular import deepsea, riverswim, tabular_random
 from kernelmdp.errors import ArgumentError
 
 
@@ -25,6 +28,16 @@ MAKERS: dict[str, Callable[..., Environment]] = {
     "gp-prior": gp_prior,
     "pendulum-swingup": pendulum_swingup,
     "pendulum-coarse": pendulum_coarse,
+    "riverswim": riverswim,
+    "deepsea": deepsea,
+    "tabular-random": tabular_random,
+    "bandit-branin": bandit_branin,
+    "bandit-hartmann6": bandit_hartmann6,
+    "bandit-rkhs": bandit_rkhs,
+    "lqr-1d": lqr_1d,
+    "lqr-2d": lqr_2d,
+    "lqr-4d": lqr_4d,
+    "quadrotor": quadrotor,
 }
 
 

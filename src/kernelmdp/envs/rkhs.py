@@ -7,7 +7,6 @@ band, so that mean next states stay in S (math B14 wants that) and no problem is
 
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -27,6 +26,7 @@ from kernelmdp.kernels import Kernel, SquaredExponential
 from kernelmdp.kernels.base import gram
 from kernelmdp.mdp import Known
 from kernelmdp.numerics.checks import integer, positive_number
+from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
 CENTRES = 30
@@ -37,7 +37,7 @@ REWARD_BAND, TRANSITION_BAND = (0.8, 1.3), (0.7, 0.98)
 ATTEMPTS = 1000
 
 
-class Expansion(eqx.Module):
+class Expansion(Module):
     """Σ_i α_i k(·, x_i): points (n, d) -> (n,)."""
 
     kernel: Kernel
@@ -86,11 +86,13 @@ def rkhs(
     noise: float = NOISE,
     reward_norm: float | None = None,
     transition_norm: float | None = None,
+    noise_law: str = "gaussian",
 ) -> Environment:
     """S = [−1, 1]^m with m = ``dimension`` 1 or 2, A = [−1, 1], SE kernels of lengthscale 0.5.
 
     ``transition_norm`` is that of each coordinate; bands of the sup grow in proportion to norms.
-    Episodes start at 0; noise on rewards and states is Gaussian.
+    Episodes start at 0. ``noise_law`` is "gaussian" or "student-t" (3 degrees of freedom), for
+    rewards and states, of size ``noise``: a standard deviation, or the scale of the t.
     """
     m = integer("dimension", dimension, least=1)
     if m not in NORMS:
@@ -119,6 +121,7 @@ def rkhs(
         transition_kernel=kernel,
         horizon=horizon,
         noise=noise,
+        noise_law=noise_law,
         # Norms for k ⊗ identity: coordinates add in squares.
         norms=(reward.norm, math.sqrt(sum(part.norm**2 for part in parts))),
     )

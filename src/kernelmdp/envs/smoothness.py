@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import MDP, Gaussian, StateGrid, action_grid, optimal_values
+from kernelmdp.numerics.modules import jit
 
 #: 2 φ(1), φ the standard normal density: the bound of |∇²U| by the span, in units of sd.
 BEND = 2 * math.exp(-0.5) / math.sqrt(2 * math.pi)
@@ -54,7 +55,7 @@ def with_lipschitz(
     return eqx.tree_at(lambda own: own.lipschitz, mdp, jnp.asarray(found * unit)), rule
 
 
-@eqx.filter_jit
+@jit
 def _slopes(
     values: Float[Array, "h N"], grid: StateGrid, spacing: Float[Array, " m"]
 ) -> Float[Array, " h"]:

@@ -1,9 +1,8 @@
-"""Environments on S = [−1, 1]^m, A = [−1, 1] with smooth random means and Gaussian noise."""
+"""Environments on S = [−1, 1]^m, A = [−1, 1] with smooth random means and additive noise."""
 
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -11,16 +10,19 @@ from kernelmdp.domains import Box, Product, join
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.smoothness import with_lipschitz, with_reward_range
 from kernelmdp.kernels import Index, Kernel
-from kernelmdp.mdp import MDP, Gaussian, Known
-from kernelmdp.numerics.checks import integer, positive_number
+from kernelmdp.mdp import MDP, Gaussian, Known, StudentT
+from kernelmdp.numerics.checks import choice, integer, positive_number
+from kernelmdp.numerics.modules import Module
 
 LENGTHSCALE, NOISE, HORIZON = 0.5, 0.1, 10
 #: By the number of state coordinates: nodes an axis for states and for actions, then the same
 #: for the optimal value.
 COUNTS = {1: (61, 11, 241, 41), 2: (31, 11, 61, 21)}
+#: Laws of the noise, by name.
+LAWS = {"gaussian": Gaussian, "student-t": StudentT}
 
 
-class Coordinates(eqx.Module):
+class Coordinates(Module):
     """m functions of points (n, d) -> (n,) as one with values (n, m)."""
 
     parts: tuple[Callable[..., Any], ...]
@@ -45,9 +47,15 @@ def unit_environment(
     horizon: int,
     noise: float,
     norms: tuple[float | None, float | None],
+    noise_law: str = "gaussian",
 ) -> Environment:
-    """The environment of a model on the unit box, with L from its solution; it starts at 0."""
-    noise = positive_number("noise", noise)
+    """The environment of a model on the unit box; it starts at 0.
+
+    ``noise`` is the size of the law on rewards and states: a standard deviation when it is
+    "gaussian", the scale of t_3 when it is "student-t". L comes from the solution when noise is
+    Gaussian; there is no rule for other laws.
+    """
+    law = LAWS[choice("noise_law", noise_law, tuple(LAWS))](positive_number("noise", noise))
     m = dimension
     (_, states), (_, actions) = unit_points(m).factors
     nodes, choices, fine_nodes, fine_choices = COUNTS[m]
@@ -57,11 +65,13 @@ def unit_environment(
             states=states,
             actions=actions,
             horizon=integer("horizon", horizon, least=1),
-            reward_noise=Gaussian(noise),
-            transition_noise=Gaussian(noise),
+            reward_noise=law,
+            transition_noise=law,
         )
     )
-    mdp, rule = with_lipschitz(mdp, state_points=(fine_nodes,) * m, action_points=(choices,))
+    rule = "none"
+    if isinstance(law, Gaussian):
+        mdp, rule = with_lipschitz(mdp, state_points=(fine_nodes,) * m, action_points=(choices,))
     return Environment(
         name=name,
         mdp=mdp,

@@ -30,7 +30,20 @@ from kernelmdp.version import __version__
 
 #: Seconds between checkpoints.
 PAUSE = 2.0
-WORDS = ("reward", "reward_kernel", "transition_kernel", "noise", "confidence", "planner")
+WORDS = (
+    "reward",
+    "reward_kernel",
+    "transition_kernel",
+    "noise",
+    "confidence",
+    "planner",
+    "prior",
+    "inflate",
+    "scale",
+    "delta",
+    "concentration",
+    "reward_bounds",
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,6 @@ import abc
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -12,9 +11,10 @@ from jaxtyping import Array, Float
 
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram
+from kernelmdp.numerics.modules import Module
 
 
-class Basis(eqx.Module):
+class Basis(Module):
     """g: points (n, d) -> values (n, r)."""
 
     @abc.abstractmethod
@@ -88,7 +88,7 @@ class ScaledBasis(Basis):
         return jnp.sqrt(self.factor.astype(points.dtype)) * self.basis(points)
 
 
-class Memory(eqx.Module):
+class Memory(Module):
     """Values of a basis at points that are asked for again and again, such as those of a grid."""
 
     points: Float[Array, "n d"]
@@ -99,7 +99,7 @@ class Memory(eqx.Module):
         return points.shape == self.points.shape
 
 
-class Moments(eqx.Module):
+class Moments(Module):
     """Posterior means and variances at remembered points, kept up to date as data arrive."""
 
     mean: Float[Array, "n p"]

@@ -13,7 +13,6 @@ import functools
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +24,7 @@ from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.batching import chunked
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.factor import checked_cholesky, solve_lower, solve_lower_transposed
+from kernelmdp.numerics.modules import jit
 
 CANDIDATES = 8192  # points among which centres are chosen
 NET = 200_000  # points on which the residual is measured
@@ -150,7 +150,7 @@ def pivots(
     return chosen, float(residual.max())
 
 
-@eqx.filter_jit
+@jit
 def _largest_residual(kernel: Kernel, centres: Any, factor: Any, points: Any) -> Any:
     """max over the points of k(x, x) − k_r(x, x), and of k(x, x)."""
 

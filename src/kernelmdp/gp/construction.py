@@ -18,6 +18,7 @@ from kernelmdp.gp.exact import ExactEngine
 from kernelmdp.gp.layouts import Dense, Layout, Rotated, Shared
 from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
+from kernelmdp.gp.tables import TableEngine
 from kernelmdp.gp.weights import WeightEngine
 from kernelmdp.kernels import Coregionalised, Independent, Index, Kernel, OutputKernel
 from kernelmdp.numerics.checks import as_dtype, choice, integer, positive, positive_number
@@ -82,6 +83,8 @@ def posterior(
     if tolerance is None:
         top = largest if math.isfinite(largest) else 1.0
         tolerance = min(max(1e-3 * float(jnp.min(noise)), 1e-10 * top), 1e-4 * top)
+    if domain is not None and domain.finite and math.isfinite(largest):
+        tolerance = min(tolerance, 1e-12 * largest)  # finitely many points: as good as exact
     settings = _Settings(
         domain=_rows_domain(layout, domain),
         dimension=dimension + 1 if isinstance(layout, Dense) else dimension,
@@ -175,6 +178,10 @@ def _make(part: _Part, engine: str, settings: _Settings) -> _Made:
     spread = math.sqrt(part.scale)
     if engine == "finite rank" and rank == math.inf:
         raise ArgumentError("engine", "'compiled' or 'exact' for a kernel of infinite rank", engine)
+    if kernel.cell_count is not None and engine in ("auto", "finite rank"):
+        variance = part.scale * kernel.variance(jnp.zeros(dimension, dtype))
+        table = TableEngine.prior(kernel, jnp.asarray(variance, dtype), part.columns)
+        return _Made(table, "finite rank", rank, 0.0, "exact")
     if rank <= rank_limit and engine in ("auto", "finite rank"):
         root = spread * jnp.eye(int(rank), dtype=dtype)
         weights = WeightEngine.prior(FeatureBasis(kernel), root, part.columns)

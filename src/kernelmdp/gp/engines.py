@@ -11,10 +11,11 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
 
-class Path(eqx.Module):
+class Path(Module):
     """A drawn function: the same value at the same point, at every call."""
 
     @abc.abstractmethod
@@ -25,7 +26,7 @@ class Path(eqx.Module):
         return self
 
 
-class Engine(eqx.Module):
+class Engine(Module):
     """The posterior of p functions with one kernel, given rows seen so far."""
 
     count: eqx.AbstractVar[Int[Array, ""]]

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kernelmdp.kernels.outputs import with_outputs
+from kernelmdp.numerics.modules import Module
 
 
-class Layout(eqx.Module):
+class Layout(Module):
     """From points and outputs to the rows of engines, and back."""
 
     outputs: eqx.AbstractVar[int]

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError, ShapeError
+from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Point
 
 
-class Mean(eqx.Module):
+class Mean(Module):
     """A known function subtracted from targets and added to predictions."""
 
     @abc.abstractmethod
@@ -36,6 +37,16 @@ class Identity(Mean):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
         return points[:, : self.outputs]
+
+
+class Constant(Mean):
+    """The same number for every output, everywhere."""
+
+    value: float = eqx.field(static=True)
+    outputs: int = eqx.field(static=True)
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        return jnp.full((points.shape[0], self.outputs), self.value, points.dtype)
 
 
 class Given(Mean):

@@ -29,11 +29,11 @@ from kernelmdp.numerics.checks import (
     require_finite,
 )
 from kernelmdp.numerics.factor import is_traced, require_positive_definite
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import Key
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """What is known of a function after noisy observations of it.
 
     Immutable: ``condition`` returns another posterior and leaves this one as it was. Made by
@@ -203,7 +203,7 @@ class Posterior(eqx.Module):
 
         Exact in law with every engine (for the compiled kernel, when one was compiled).
         """
-        z = self._points("points", points)
+        z = jnp.asarray(self._points("points", points))
         rows = self.layout.rows(z)
         keys = jax.random.split(key, len(self.engines))
         parts = [
@@ -214,7 +214,7 @@ class Posterior(eqx.Module):
         values = values + self.mean(z)[None]
         return values[:, :, 0] if self.scalar else values
 
-    def _points(self, argument: str, points: Any) -> Array:
+    def _points(self, argument: str, points: Any) -> Any:
         x = as_points(argument, points, dtype=self.dtype, dimension=self.dimension)
         if not is_traced(x):
             if self.engine == "compiled" and self.domain is not None:
@@ -235,7 +235,7 @@ class Posterior(eqx.Module):
         )
 
 
-@eqx.filter_jit
+@jit
 def advance(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...], Array]:
     """The engines after observing y at x, and a number that is NaN when one is not sound.
 
@@ -252,7 +252,7 @@ def advance(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...
     return after, jnp.sum(jnp.stack([jnp.sum(e.factor_to_check) * 0 for e in after]))
 
 
-@eqx.filter_jit
+@jit
 def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
     """Mean, std, and the lowest variance in units of the largest prior variance at the points."""
     layout = posterior.layout
@@ -269,18 +269,18 @@ def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
     return (mean[:, 0], std[:, 0], lowest) if posterior.scalar else (mean, std, lowest)
 
 
-@eqx.filter_jit
+@jit
 def _gain(layout: Layout, parts: list[Array]) -> Array:
     return layout.gain(parts)
 
 
-@eqx.filter_jit
+@jit
 def _covariance(posterior: Posterior, z: Array) -> Array:
     layout = posterior.layout
     return layout.covariance([e.covariance(layout.rows(z)) for e in posterior.engines])
 
 
-@eqx.filter_jit
+@jit
 def _output_covariance(posterior: Posterior, z: Array) -> Array:
     def one(point: Array) -> Array:
         layout = posterior.layout
@@ -290,23 +290,23 @@ def _output_covariance(posterior: Posterior, z: Array) -> Array:
     return jax.vmap(one)(z)
 
 
-@eqx.filter_jit
+@jit
 def _draw(engines: tuple[Engine, ...], frequencies: int, keys: Key) -> tuple[Any, ...]:
     return tuple(e.draw(frequencies, key=keys[i]) for i, e in enumerate(engines))
 
 
-@eqx.filter_jit
+@jit
 def _mean_paths(engines: tuple[Engine, ...]) -> tuple[Any, ...]:
     return tuple(engine.mean_path() for engine in engines)
 
 
-@eqx.filter_jit
+@jit
 def _remember(posterior: Posterior, z: Array) -> tuple[Any, ...]:
     rows = posterior.layout.rows(z)
     return tuple(engine.memory_of(rows) for engine in posterior.engines)
 
 
-@eqx.filter_jit
+@jit
 def _known_moments(engines: tuple[Engine, ...]) -> tuple[Engine, ...]:
     return tuple(engine.with_known_moments().with_memory(None) for engine in engines)
 

@@ -14,11 +14,11 @@ from kernelmdp.gp.layouts import Layout
 from kernelmdp.gp.means import Mean
 from kernelmdp.numerics.checks import as_points
 from kernelmdp.numerics.factor import checked_cholesky
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import Key
 
 
-class FunctionSample(eqx.Module):
+class FunctionSample(Module):
     """A drawn function of points (n, d), or of one point (d,); jit-able, and vmap-able over draws.
 
     Values have shape (n,), or (n, m) for m outputs. ``exact`` says whether its law is that of the
@@ -53,7 +53,7 @@ class FunctionSample(eqx.Module):
         return values[:, 0] if self.scalar else values
 
 
-@eqx.filter_jit
+@jit
 def _evaluate(sample: FunctionSample, z: Array) -> Array:
     rows = sample.layout.rows(z)
     return sample.mean(z) + sample.layout.values([path(rows) for path in sample.paths])
@@ -94,7 +94,8 @@ class LazySample:
         values = jnp.asarray(np.stack([self._known[name] for name in names]))
         return values[:, 0] if self._scalar else values
 
-    def _extend(self, z: Array) -> np.ndarray:
+    def _extend(self, z: Any) -> np.ndarray:
+        z = jnp.asarray(z)
         rows = self._layout.rows(z)
         self._key, *keys = jax.random.split(self._key, len(self._engines) + 1)
         drawn, engines = [], []

@@ -7,9 +7,10 @@ The maximum information gain is the supremum, over sequences of n points (repeat
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 
 def whole_number(name: str, value: float, minimum: int) -> int:
@@ -50,9 +51,7 @@ def _finite_number(name: str, value: float, expected: str) -> float:
     return number
 
 
-def low_rank_gain(
-    rank: ArrayLike, trace: ArrayLike, n: int, noise_variance: float
-) -> NDArray[np.float64]:
+def low_rank_gain(rank: ArrayLike, trace: ArrayLike, n: int, noise_variance: float) -> Any:
     """Largest gain of a kernel of this rank whose diagonal is at most trace (elementwise).
 
     At most m = min(rank, n) eigenvalues are non-zero and they sum to at most n * trace, so by

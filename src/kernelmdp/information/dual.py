@@ -19,7 +19,6 @@ import functools
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +30,7 @@ from kernelmdp.kernels import Kernel, facts
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.batching import chunked
 from kernelmdp.numerics.factor import cholesky, solve_lower
+from kernelmdp.numerics.modules import jit
 
 NETS = {1: 40_001, 2: 90_000, 3: 200_000, 4: 200_000}  # points on which the supremum is measured
 CANDIDATES = {1: 257, 2: 1_681, 3: 3_375, 4: 4_096}  # points a design chooses among
@@ -212,12 +212,12 @@ def _improved(
 
 @functools.partial(jax.jit, static_argnames="scales")
 def _multiplicative(
-    features: jax.Array, weights: jax.Array, scales: tuple[float, ...], rounds: int
+    features: jax.Array, weights: jax.Array, scales: tuple[float, ...], rounds: int | jax.Array
 ) -> jax.Array:
     """w_i ← w_i σ²_w(x_i) · Σw / Σ_j w_j σ²_w(x_j): the gain grows at every step."""
     total = jnp.sum(weights)
 
-    def step(_: int, w: jax.Array) -> jax.Array:
+    def step(_: jax.Array, w: jax.Array) -> jax.Array:
         moved = w * _variance(features, w, scales)
         return moved * (total / jnp.sum(moved))
 
@@ -243,7 +243,7 @@ def _variance(features: jax.Array, weights: jax.Array, scales: tuple[float, ...]
 def _greedy(features: jax.Array, noise: jax.Array, n: int) -> jax.Array:
     """Gain of n points, each where the variance given those before is largest."""
 
-    def step(_: int, state: Any) -> Any:
+    def step(_: jax.Array, state: Any) -> Any:
         covariance, variance, gain = state
         pick = jnp.argmax(variance)
         direction = covariance @ features[pick]
@@ -259,7 +259,7 @@ def _greedy(features: jax.Array, noise: jax.Array, n: int) -> jax.Array:
     return lax.fori_loop(0, n, step, start)[2]
 
 
-@eqx.filter_jit
+@jit
 def _dual(
     kernel: Kernel, points: jax.Array, weights: jax.Array, scales: jax.Array, net: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:

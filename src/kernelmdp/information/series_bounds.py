@@ -8,6 +8,7 @@ choice of blocks is valid, so each function returns the smallest value over many
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -178,7 +179,7 @@ def _break_points(last: int) -> NDArray[np.int64]:
 
 
 def _best_partition(
-    ranks: Array, traces: Array, rest: Array, n: int, noise_variance: float
+    ranks: NDArray[Any], traces: Array, rest: Array, n: int, noise_variance: float
 ) -> float:
     """Smallest total gain of consecutive blocks [a, b) from 0 to a final break point.
 

@@ -27,12 +27,13 @@ from kernelmdp.types import Key, Matrix, Point, Scalar, Vector
 
 if TYPE_CHECKING:
     from kernelmdp.kernels.outputs import Coregionalised
+from kernelmdp.numerics.modules import Module, jit
 
 # How tightly a form binds in text: a + b, a * b, atom.
 SUM, PRODUCT, ATOM = 0, 1, 2
 
 
-class Kernel(eqx.Module):
+class Kernel(Module):
     """A positive semi-definite function of two points in d coordinates."""
 
     @abc.abstractmethod
@@ -56,6 +57,15 @@ class Kernel(eqx.Module):
     def feature_count(self, dimension: int) -> float:
         """Number of features for points of that many coordinates (at least the rank), or inf."""
         return math.inf
+
+    @property
+    def cell_count(self) -> int | None:
+        """Number of cells when k(x, y) = c·1{x and y in the same cell}, c constant; else None."""
+        return None
+
+    def cell(self, x: Point) -> jax.Array:
+        """The number of the cell of a point, for a kernel with cells."""
+        raise UnknownPropertyError(f"{self} has no cells")
 
     def exponent(self, x: Point, y: Point) -> Scalar | None:
         """ln k(x, y) where that is a plain expression, so that products share an exponential."""
@@ -131,7 +141,7 @@ class Kernel(eqx.Module):
         """The form that ``kernelmdp.kernel`` parses."""
         return self._text()[0]
 
-    def _require(self, points: jax.Array) -> None:
+    def _require(self, points: jax.Array | np.ndarray) -> None:
         self.require_dimension(points.shape[1])
         if not is_traced(points):
             self.require_points(np.asarray(points))
@@ -160,14 +170,14 @@ def _is_number(value: Any) -> bool:
     return np.ndim(value) == 0 and not isinstance(value, str | Kernel)
 
 
-@eqx.filter_jit
+@jit
 def gram(kernel: Kernel, x: Float[Array, "n d"], y: Float[Array, "k d"]) -> Float[Array, "n k"]:
     """Matrix of k between two sets of points, in the precision of the points."""
     k = kernel.astype(x.dtype)
     return jax.vmap(lambda a: jax.vmap(lambda b: k.pair(a, b))(y))(x)
 
 
-@eqx.filter_jit
+@jit
 def variances(kernel: Kernel, x: Float[Array, "n d"]) -> Float[Array, " n"]:
     """k(x, x) for every row, in the precision of the points."""
     return jax.vmap(kernel.astype(x.dtype).variance)(x)
@@ -256,6 +266,16 @@ class Product(Kernel):
         return jnp.outer(self.left.features(x), self.right.features(x)).ravel()
 
     @property
+    def cell_count(self) -> int | None:
+        left, right = self.left.cell_count, self.right.cell_count
+        return None if left is None or right is None else left * right
+
+    def cell(self, x: Point) -> jax.Array:
+        count = self.right.cell_count
+        assert count is not None
+        return self.left.cell(x) * count + self.right.cell(x)
+
+    @property
     def stationary(self) -> bool:
         return self.left.stationary and self.right.stationary
 
@@ -307,6 +327,13 @@ class Scaled(Kernel):
 
     def features(self, x: Point) -> Vector:
         return jnp.sqrt(self.factor) * self.kernel.features(x)
+
+    @property
+    def cell_count(self) -> int | None:
+        return self.kernel.cell_count
+
+    def cell(self, x: Point) -> jax.Array:
+        return self.kernel.cell(x)
 
     @property
     def stationary(self) -> bool:
@@ -386,6 +413,13 @@ class Restricted(Kernel):
 
     def features(self, x: Point) -> Vector:
         return self.kernel.features(self._at(x))
+
+    @property
+    def cell_count(self) -> int | None:
+        return self.kernel.cell_count
+
+    def cell(self, x: Point) -> jax.Array:
+        return self.kernel.cell(self._at(x))
 
     @property
     def stationary(self) -> bool:

@@ -54,6 +54,13 @@ class Index(Kernel):
     def features(self, x: Point) -> Vector:
         return jax.nn.one_hot(_whole(x), self.size, dtype=x.dtype)
 
+    @property
+    def cell_count(self) -> int | None:
+        return self.size
+
+    def cell(self, x: Point) -> jax.Array:
+        return _whole(x)
+
     def require_dimension(self, dimension: int) -> None:
         _require_one(dimension, self)
 

@@ -19,9 +19,10 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels.base import ATOM, PRODUCT, SUM, Kernel, embrace
 from kernelmdp.kernels.discrete import Coregional, Index
 from kernelmdp.numerics.checks import as_points
+from kernelmdp.numerics.modules import Module
 
 
-class OutputKernel(eqx.Module):
+class OutputKernel(Module):
     """k((x, i), (y, j)) for points x, y and outputs i, j."""
 
     @property
@@ -77,7 +78,7 @@ class OutputKernel(eqx.Module):
         return self.text()
 
 
-def with_outputs(points: Float[Array, "n d"], outputs: int) -> Float[Array, "nm d1"]:
+def with_outputs(points: Float[Array | np.ndarray, "n d"], outputs: int) -> Float[Array, "nm d1"]:
     """Rows (x, i) for every point and output: row t·m + i is (x_t, i)."""
     count = points.shape[0]
     numbers = jnp.tile(jnp.arange(outputs, dtype=points.dtype), count)

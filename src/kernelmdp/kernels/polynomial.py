@@ -139,7 +139,9 @@ class Polynomial(Kernel):
             return np.sqrt(derivative(2) * a + derivative(1))
 
         def bend(a: np.ndarray | float) -> Any:
-            return np.sqrt(derivative(4) * a**2 + 4 * derivative(3) * a + 2 * derivative(2))
+            terms = ((derivative(4), np.square(a)), (4 * derivative(3), a), (2 * derivative(2), 1))
+            # Derivatives that vanish count nothing, on an unbounded domain too.
+            return np.sqrt(sum(factor * part for factor, part in terms if factor) + 0 * np.sign(a))
 
         axis_slopes = np.asarray(slope(largest**2))
         return Facts(

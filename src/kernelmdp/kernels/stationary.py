@@ -19,7 +19,7 @@ from kernelmdp.errors import ShapeError, UnknownPropertyError
 from kernelmdp.kernels.base import ATOM, Kernel
 from kernelmdp.kernels.facts import Facts
 from kernelmdp.numerics.checks import positive, positive_number
-from kernelmdp.types import Key, Point, Scalar
+from kernelmdp.types import ArrayLike, Key, Point, Scalar
 
 # Up to this many coordinates a sum over them is unrolled, coordinate by coordinate: the compiler
 # then fuses distance and exponential into one vectorised loop, five times as fast on the machine it
@@ -47,9 +47,7 @@ def _numbers(value: Array) -> str:
     return repr(float(host)) if host.ndim == 0 else repr([float(x) for x in host])
 
 
-def _stationary_facts(
-    low: np.ndarray, slopes: np.ndarray, bends: np.ndarray, modulus: Any
-) -> Facts:
+def _stationary_facts(low: np.ndarray, slopes: ArrayLike, bends: ArrayLike, modulus: Any) -> Facts:
     """Facts from per-axis constants of a kernel with variance 1 whose worst axis is the worst
     direction (true of functions of a scaled distance)."""
     d = len(low)

@@ -9,24 +9,28 @@ from kernelmdp.mdp.evaluation import (
     optimal_values,
     policy_values,
 )
-from kernelmdp.mdp.grid import StateGrid, Stencil
+from kernelmdp.mdp.grid import Places, StateGrid, Stencil
 from kernelmdp.mdp.mdp import MDP, Episode, play, rollout, step
 from kernelmdp.mdp.model import Known, Model, Outlook
-from kernelmdp.mdp.noise import SILENT, Gaussian, Noise, Uniform
+from kernelmdp.mdp.noise import SILENT, Categorical, Gaussian, Noise, Uniform
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.student import StudentT
 
 __all__ = [
     "MDP",
     "SILENT",
+    "Categorical",
     "Episode",
     "Gaussian",
     "Known",
     "Model",
     "Noise",
     "Outlook",
+    "Places",
     "Policy",
     "StateGrid",
     "Stencil",
+    "StudentT",
     "Uniform",
     "Value",
     "action_grid",

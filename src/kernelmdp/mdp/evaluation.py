@@ -4,16 +4,17 @@ import dataclasses
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box, Domain, FiniteSet
-from kernelmdp.mdp.grid import StateGrid, Stencil
+from kernelmdp.mdp.grid import Places, StateGrid
 from kernelmdp.mdp.mdp import MDP, rollout
+from kernelmdp.mdp.noise import Categorical
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
 
@@ -33,7 +34,7 @@ class Value:
         return f"{self.value:.6g} ± {self.error:.2g} ({self.kind})"
 
 
-@eqx.filter_jit
+@jit
 def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1 N"]:
     """V^π_h at the nodes for h = 1..H + 1 (the last is 0), by dynamic programming on the grid."""
     nodes = jnp.asarray(grid.nodes)
@@ -49,12 +50,12 @@ def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1
     return jnp.concatenate([tables, last[None]])
 
 
-@eqx.filter_jit
+@jit
 def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> Float[Array, "H1 N"]:
     """V*_h at the nodes for h = 1..H + 1, over finitely many actions, without optimism."""
     nodes = jnp.asarray(grid.nodes)
 
-    def table(action: Array) -> tuple[Array, Stencil]:
+    def table(action: Array) -> tuple[Array, Places]:
         repeated = jnp.broadcast_to(action[None, :], (len(grid.nodes), action.shape[0]))
         outlook = mdp.model(jnp.concatenate([nodes, repeated], axis=1))
         return outlook.reward, grid.stencil(outlook.state)
@@ -64,7 +65,7 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
     def backup(after: Array, _: None) -> tuple[Array, Array]:
         expected = grid.expectation(after)
 
-        def one(best: Array, row: tuple[Array, Stencil]) -> tuple[Array, None]:
+        def one(best: Array, row: tuple[Array, Places]) -> tuple[Array, None]:
             return jnp.maximum(best, row[0] + row[1].read(expected)), None
 
         values, _ = jax.lax.scan(one, jnp.full(len(grid.nodes), -jnp.inf), (rewards, stencils))
@@ -94,7 +95,9 @@ def optimal_value(
         finer = tuple((n - 1) // halving + 1 for n in action_points)
         values = optimal_values(mdp, grid, jnp.asarray(action_grid(mdp.actions, finer)))
         found.append(float(grid.value_at(values[0], jnp.asarray(start, float)[None, :])[0]))
-    return Value(found[0], abs(found[0] - found[1]), "estimate")
+    finite = isinstance(mdp.states, FiniteSet) and isinstance(mdp.actions, FiniteSet)
+    exact = finite and isinstance(mdp.transition_noise, Categorical)
+    return Value(found[0], abs(found[0] - found[1]), "exact" if exact else "estimate")
 
 
 def action_grid(actions: Domain, counts: tuple[int, ...]) -> np.ndarray:

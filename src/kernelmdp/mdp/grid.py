@@ -10,16 +10,16 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.mdp.noise import Noise
+from kernelmdp.mdp.noise import SILENT, Categorical, Noise
+from kernelmdp.numerics.modules import jit
 
 #: Nodes of the quadrature along an axis, and how many deviations of noise the lattice reaches out.
 QUADRATURE, REACH = 9, 4.0
@@ -34,6 +34,23 @@ class Stencil(NamedTuple):
     def read(self, table: Float[Array, " N"]) -> Float[Array, " n"]:
         """The table at the points."""
         return jnp.sum(table[self.where] * self.weight, axis=1)
+
+
+class Mixture(NamedTuple):
+    """Every entry of a table, with n vectors of weights that sum to 1.
+
+    Weights may be negative where beliefs put them. Brought back to probabilities, draws would lose
+    much of their spread, and with it exploration; clipped is what they say of an expected value.
+    """
+
+    weight: Float[Array, "n N"]
+
+    def read(self, table: Float[Array, " N"]) -> Float[Array, " n"]:
+        """The expected entry; never more than the largest or less than the smallest."""
+        return jnp.clip(self.weight @ table, jnp.min(table), jnp.max(table))
+
+
+Places: TypeAlias = Stencil | Mixture
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,8 +158,12 @@ class StateGrid:
             )
         return table.reshape(-1)
 
-    def stencil(self, means: Float[Array, "n m"]) -> Stencil:
+    def stencil(self, means: Float[Array, "n k"]) -> Places:
         """How to read U at mean next states, which may lie outside the state space."""
+        if isinstance(self.noise, Categorical):
+            # U(p) = ⟨p, V⟩. A draw or a mean of beliefs need not be a distribution.
+            surplus = jnp.mean(means, axis=1, keepdims=True) - 1 / means.shape[1]
+            return Mixture(means - surplus)
         if isinstance(self.states, FiniteSet):
             return self._nearest_stencil(means)
         low = jnp.asarray(self.states.bounds[0])[None, :]
@@ -186,7 +207,7 @@ class StateGrid:
         return _value_at(self, values, states)
 
 
-@eqx.filter_jit
+@jit
 def _value_at(grid: StateGrid, values: Array, states: Array) -> Array:
-    silent = dataclasses.replace(grid, noise=type(grid.noise)(0.0))
+    silent = dataclasses.replace(grid, noise=SILENT)
     return silent.stencil(states).read(values)

@@ -11,10 +11,11 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import Key
 
 
-class MDP(eqx.Module):
+class MDP(Module):
     """H periods of s' = Π_S(P̄(s, a) + ε), r = R̄(s, a) + ε, with the means given by ``model``.
 
     The raw outcome P̄(s, a) + ε is what is regressed on, the state is its projection to the state
@@ -54,8 +55,17 @@ class MDP(eqx.Module):
         self.states, self.actions, self.horizon = states, actions, int(horizon)
         self.reward_noise, self.transition_noise = reward_noise, transition_noise
         self.reward_range = (float(reward_range[0]), float(reward_range[1]))
-        self.metric = (1.0,) * states.dimension if metric is None else tuple(map(float, metric))
+        self.metric = (
+            (1.0,) * transition_noise.mean_dimension(states)
+            if metric is None
+            else tuple(map(float, metric))
+        )
         self.lipschitz = jnp.asarray(lipschitz, float)
+
+    @property
+    def mean_dimension(self) -> int:
+        """Coordinates of a mean next state: m, or the number of states of a table."""
+        return self.transition_noise.mean_dimension(self.states)
 
     @property
     def points(self) -> Product:
@@ -63,7 +73,7 @@ class MDP(eqx.Module):
         return join(state=self.states, action=self.actions)
 
 
-class Episode(eqx.Module):
+class Episode(Module):
     """One episode: H + 1 states, and what happened in each of the H periods.
 
     ``outcomes`` are next states before their projection to the state space.
@@ -92,11 +102,11 @@ def step(
     reward_key, state_key = jax.random.split(key)
     outlook = mdp.model(jnp.concatenate([states, actions], axis=1))
     noise = mdp.reward_noise.draw((states.shape[0], 1), key=reward_key)[:, 0]
-    outcomes = outlook.state + mdp.transition_noise.draw(outlook.state.shape, key=state_key)
+    outcomes = mdp.transition_noise.outcomes(outlook.state, key=state_key)
     return outlook.reward + noise, outcomes, mdp.states.nearest(outcomes)
 
 
-@eqx.filter_jit
+@jit
 def rollout(
     mdp: MDP, policy: Policy, starts: Float[Array, "n m"], *, key: Key
 ) -> tuple[

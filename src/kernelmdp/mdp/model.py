@@ -10,11 +10,11 @@ import abc
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kernelmdp.errors import ShapeError
+from kernelmdp.errors import ShapeError, UnknownPropertyError
+from kernelmdp.numerics.modules import Module
 
 
 class Outlook(NamedTuple):
@@ -32,11 +32,18 @@ class Outlook(NamedTuple):
     root: Float[Array, "n m m"] | None = None
 
 
-class Model(eqx.Module):
+class Model(Module):
     """From points z = (s, a) to what may happen there."""
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Outlook: ...
+
+    def quadratic_width(self) -> Float[Array, " d"]:
+        """u with reward width at most Σ_j u_j z_j² at every z, where the model knows one."""
+        raise UnknownPropertyError(
+            f"{type(self).__name__} has no quadratic bound of its reward's width: "
+            "the Riccati planner needs a reward kernel of quadratic forms, or a known reward"
+        )
 
 
 class Known(Model):

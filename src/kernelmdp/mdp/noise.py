@@ -1,5 +1,8 @@
 """Noise laws: additive, independent along each axis, known (or estimated, and then said so).
 
+On a finite set of states the mean is a vector of probabilities instead, and the outcome a state
+drawn with them (``Categorical``): also a mean plus noise, in the space of one-hot vectors.
+
 The planner needs the law itself (A1 is a statement about p + ε, not about p alone): its
 quadrature, and a quantiser with a known Wasserstein distance where a certificate is asked for.
 """
@@ -12,8 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from scipy import stats
 
+from kernelmdp.domains import Domain, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.types import Key
 
@@ -43,8 +48,24 @@ class Noise(abc.ABC):
         return self.along(dimension) * self._unit_deviation
 
     def proxy(self, dimension: int) -> float:
-        """σ such that every axis is σ-sub-Gaussian: E exp(tε) ≤ exp(σ²t²/2)."""
-        return float(self.standard_deviations(dimension).max())
+        """σ such that every axis is σ-sub-Gaussian."""
+        return float(self.proxies(dimension).max())
+
+    def proxies(self, dimension: int) -> np.ndarray:
+        """σ of every axis such that the noise is sub-Gaussian: E exp(tε) ≤ exp(σ²t²/2)."""
+        return self.standard_deviations(dimension)
+
+    def mean_dimension(self, states: Domain) -> int:
+        """Coordinates of the mean of the next state."""
+        return states.dimension
+
+    def outcomes(self, means: Float[Array, "n k"], *, key: Key) -> Float[Array, "n m"]:
+        """Raw next states with these means."""
+        return means + self.draw(means.shape, key=key)
+
+    def embed(self, outcomes: Any) -> Any:
+        """Raw next states as vectors whose expectation is the mean: what is regressed on."""
+        return outcomes
 
     def draw(self, shape: tuple[int, ...], *, key: Key) -> jax.Array:
         """Independent draws; the last axis of ``shape`` runs over the axes of the state."""
@@ -114,6 +135,66 @@ class Uniform(Noise):
     def quantiser(self, count: int) -> tuple[np.ndarray, float]:
         edges = np.linspace(-1, 1, count + 1)
         return (edges[:-1] + edges[1:]) / 2, 1 / (2 * count)
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Categorical(Noise):
+    """The next state is drawn from a finite set; its mean is the vector of probabilities.
+
+    One-hot vectors e with mean p are vector sub-Gaussian with σ² = 1/2 (math D4, Hoeffding);
+    their coordinates have variance p(1 − p), on average over a table ``variance``, or where that
+    is not known its mean under the Dirichlet(1/S) prior, (1/S)(1 − 1/S)/2.
+    """
+
+    states: FiniteSet = dataclasses.field(kw_only=True)
+    variance: float = dataclasses.field(kw_only=True)
+
+    def __init__(self, states: FiniteSet, *, variance: float | None = None) -> None:
+        super().__init__(1.0, estimated=variance is None)
+        if variance is not None and not (math.isfinite(variance) and variance >= 0):
+            raise ArgumentError("variance", "finite and at least 0", variance)
+        count = states.count
+        usual = (1 - 1 / count) / (2 * count) if count > 1 else 1.0
+        object.__setattr__(self, "states", states)
+        object.__setattr__(self, "variance", float(usual if variance is None else variance))
+
+    @property
+    def _unit_deviation(self) -> float:
+        return math.sqrt(self.variance)
+
+    def proxies(self, dimension: int) -> np.ndarray:
+        return np.full(dimension, math.sqrt(0.5))
+
+    def mean_dimension(self, states: Domain) -> int:
+        return self.states.count
+
+    def outcomes(self, means: Float[Array, "n k"], *, key: Key) -> Float[Array, "n m"]:
+        chosen = jax.random.categorical(key, jnp.log(onto_simplex(means)), axis=1)
+        return jnp.asarray(np.array(self.states.points))[chosen]
+
+    def embed(self, outcomes: Any) -> np.ndarray:
+        gaps = np.abs(np.asarray(outcomes)[:, None, :] - np.array(self.states.points)[None])
+        return np.eye(self.states.count)[gaps.sum(axis=2).argmin(axis=1)]
+
+    def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
+        raise NotImplementedError("not additive: see outcomes")
+
+    def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError("expectations are sums over states")
+
+    def quantiser(self, count: int) -> tuple[np.ndarray, float]:
+        raise NotImplementedError("expectations are sums over states")
+
+
+def onto_simplex(vectors: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """The nearest probability vectors: max(x − t, 0) with t such that they sum to 1.
+
+    With x sorted downwards, t = max_j (x_1 + … + x_j − 1)/j.
+    """
+    sums = jnp.cumsum(jnp.sort(vectors, axis=1)[:, ::-1], axis=1)
+    lengths = jnp.arange(1, vectors.shape[1] + 1, dtype=vectors.dtype)
+    level = jnp.max((sums - 1) / lengths[None, :], axis=1, keepdims=True)
+    return jnp.maximum(vectors - level, 0.0)
 
 
 #: No noise at all.

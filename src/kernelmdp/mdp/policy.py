@@ -11,10 +11,11 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain, FiniteSet
 from kernelmdp.mdp.grid import StateGrid
+from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import Key
 
 
-class Policy(eqx.Module):
+class Policy(Module):
     """From states and the period (counted from 0) to actions."""
 
     @abc.abstractmethod
@@ -31,7 +32,7 @@ class Policy(eqx.Module):
         return np.asarray(_actions(self, row, jnp.asarray(period)))[0]
 
 
-@eqx.filter_jit
+@jit
 def _actions(policy: Policy, states: Array, period: Array) -> Array:
     return policy.actions(states, period)
 

@@ -1,9 +1,56 @@
-"""Copies of frozen modules with some fields changed."""
+"""Immutable pytrees, programs compiled for them, and copies with some fields changed."""
 
-import copy
-from typing import Any, TypeVar
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
 
 M = TypeVar("M")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ARRAYS = (jax.Array, np.ndarray, np.generic)
+
+
+class Module(eqx.Module):
+    """A frozen dataclass that is a pytree.
+
+    Its methods are plain. Equinox makes every bound method a pytree of its own, which takes longer
+    each time one is called than the arithmetic of a small update.
+    """
+
+    if not TYPE_CHECKING:
+        __getattribute__ = object.__getattribute__
+
+
+def jit(function: Callable[P, R]) -> Callable[P, R]:
+    """``jax.jit`` for arguments with anything inside: whatever is not an array fixes the program.
+
+    Results hold arrays only. Does what ``equinox.filter_jit`` does at a third of its cost, and does
+    not wait for the result.
+    """
+
+    def program(fixed: Any, arrays: list[Any]) -> Any:
+        structure, others = fixed
+        remaining = iter(arrays)
+        leaves = [next(remaining) if is_array else leaf for is_array, leaf in others]
+        args, kwargs = jax.tree.unflatten(structure, leaves)
+        return function(*args, **kwargs)
+
+    program.__name__ = program.__qualname__ = function.__name__
+    compiled = jax.jit(program, static_argnums=0)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        arrays = [leaf for leaf in leaves if isinstance(leaf, ARRAYS)]
+        others = tuple((True, None) if isinstance(x, ARRAYS) else (False, x) for x in leaves)
+        return compiled((structure, others), arrays)
+
+    return call
 
 
 def changed(module: M, **fields: Any) -> M:
@@ -12,9 +59,11 @@ def changed(module: M, **fields: Any) -> M:
     For modules whose fields were checked when they were made, in steps taken every episode: a
     constructor costs more than the arithmetic of an update.
     """
-    twin = copy.copy(module)
+    # Not ``copy.copy``: Equinox keeps what its ``__new__`` makes until a constructor has run.
+    twin = object.__new__(type(module))
+    twin.__dict__.update(module.__dict__)
     for name, value in fields.items():
         if name not in twin.__dict__:
             raise AttributeError(f"{type(module).__name__} has no field {name!r}")
-        object.__setattr__(twin, name, value)
+        twin.__dict__[name] = value
     return twin

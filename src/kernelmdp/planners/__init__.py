@@ -1,5 +1,17 @@
 """Planners: an MDP, or a family of plausible ones, in; a policy with its planned value out."""
 
-from kernelmdp.planners.grid import GridPlanner, GridPolicy, Plan
+from kernelmdp.planners.arms import ArmPlanner
+from kernelmdp.planners.grid import GridPlan, GridPlanner, GridPolicy
+from kernelmdp.planners.plan import Plan, Unplanned
+from kernelmdp.planners.riccati import RiccatiPlan, RiccatiPlanner
 
-__all__ = ["GridPlanner", "GridPolicy", "Plan"]
+__all__ = [
+    "ArmPlanner",
+    "GridPlan",
+    "GridPlanner",
+    "GridPolicy",
+    "Plan",
+    "RiccatiPlan",
+    "RiccatiPlanner",
+    "Unplanned",
+]

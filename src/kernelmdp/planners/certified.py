@@ -22,7 +22,6 @@ import dataclasses
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,6 +32,7 @@ from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import integer, positive_number
+from kernelmdp.numerics.modules import jit
 from kernelmdp.planners.cones import Lookahead
 from kernelmdp.planners.lipschitz import LipschitzConstants
 from kernelmdp.planners.nets import Sizes, gap_shares
@@ -191,7 +191,7 @@ def _require_supported(mdp: MDP) -> None:
             raise ArgumentError("actions", "a FiniteSet when states are one", mdp.actions)
 
 
-@eqx.filter_jit
+@jit
 def _sweep(lookahead: Lookahead) -> tuple[Float[Array, "H1 N"], Float[Array, "H1 N"]]:
     """V⁻ and V⁺ at the nodes for h = 1..H + 1."""
     nodes = jnp.asarray(lookahead.grid.nodes)
@@ -208,7 +208,7 @@ def _sweep(lookahead: Lookahead) -> tuple[Float[Array, "H1 N"], Float[Array, "H1
     return jnp.concatenate([lower, last[None]]), jnp.concatenate([upper, last[None]])
 
 
-@eqx.filter_jit
+@jit
 def _first_bounds(
     lookahead: Lookahead, tables: tuple[Array, Array], states: Float[Array, "n m"]
 ) -> tuple[Array, Array]:

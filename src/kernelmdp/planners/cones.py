@@ -17,6 +17,7 @@ from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Known, Model
 from kernelmdp.numerics.batching import in_chunks
+from kernelmdp.numerics.modules import Module
 from kernelmdp.planners.lipschitz import LipschitzConstants
 from kernelmdp.planners.nets import Sizes
 
@@ -24,7 +25,7 @@ from kernelmdp.planners.nets import Sizes
 HELD, ASKED = 2**20, 2**14
 
 
-class Lookahead(eqx.Module):
+class Lookahead(Module):
     """Scores of all actions of the net, at any states, from values at the nodes."""
 
     model: Model

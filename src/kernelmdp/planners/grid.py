@@ -25,9 +25,10 @@ from kernelmdp.mdp.model import Model, Outlook
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import choice
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import changed, jit
 from kernelmdp.planners.envelope import lipschitz_envelope
 from kernelmdp.planners.optimism import Choice, choice_for, with_radius
+from kernelmdp.planners.plan import Plan
 from kernelmdp.types import Key
 
 #: Values closer than this, relatively, are a tie, which round-off must not decide.
@@ -77,22 +78,20 @@ class GridPolicy(Policy):
         return self.actions(jnp.asarray(grid.nodes), period)
 
 
-class Plan(eqx.Module):
-    """A policy, the value it was planned to have, and what is known of that value's error."""
+class GridPlan(Plan):
+    """A plan whose values are known at the nodes of a grid."""
 
     policy: Policy
     values: Float[Array, "H1 N"]
     grid: StateGrid = eqx.field(static=True)
-    #: What is known of the error of the planned value at the state asked about; NaN when nothing.
     error: float = float("nan")
 
     def value(self, state: Any) -> float:
-        """The planned value of the first period at a state."""
         row: Any = np.asarray(state, float)[None, :]
         return float(_first(self.values, row, self.grid))
 
 
-@eqx.filter_jit
+@jit
 def _first(values: Array, row: Array, grid: StateGrid) -> Array:
     return grid.value_at(values[0], row)[0]
 
@@ -132,16 +131,16 @@ class GridPlanner:
             [np.repeat(nodes, len(menu), axis=0), np.tile(menu, (len(nodes), 1))], axis=1
         )
 
-    def __call__(self, mdp: MDP, *, key: Key) -> Plan:
+    def __call__(self, mdp: MDP, *, key: Key) -> GridPlan:
         """The optimal policy for the MDP, or for the best member of a family."""
         grid = self.grid(mdp)
         menu, counts = self.menu(mdp)
         self._require_memory(mdp, len(grid.nodes), len(menu))
         values, policy = _plan(self, mdp, grid, menu, counts, key)
         # The model is put in here: what a compiled program returns it copies.
-        return Plan(changed(policy, model=mdp.model), values, grid)
+        return GridPlan(policy=changed(policy, model=mdp.model), values=values, grid=grid)
 
-    def within(self, tolerance: float, mdp: MDP, start: Any, *, key: Key) -> Plan:
+    def within(self, tolerance: float, mdp: MDP, start: Any, *, key: Key) -> GridPlan:
         """A plan whose estimated error at a state is at most the tolerance, on a finer grid if
         need be: the paper's approximate planner, with an estimate in place of a proof."""
         planner = self
@@ -157,7 +156,7 @@ class GridPlanner:
                 action_points=tuple(2 * n - 1 for n in counts) if counts else len(menu),
             )
 
-    def error(self, mdp: MDP, plan: Plan, state: Any, *, key: Key) -> Value:
+    def error(self, mdp: MDP, plan: GridPlan, state: Any, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
         counts = self.menu(mdp)[1]
         coarse = dataclasses.replace(
@@ -233,7 +232,7 @@ def best_actions(
     return chosen + jnp.stack(shifts[::-1], axis=1)
 
 
-@eqx.filter_jit
+@jit
 def _plan(
     planner: GridPlanner,
     mdp: MDP,

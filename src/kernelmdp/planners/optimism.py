@@ -11,6 +11,7 @@ then reads at those places. Nothing here depends on how the widths came about.
   place and radius. Around a node, with a radius of the ladder, it is the maximum over all chords
   through nodes; between nodes and rungs it is linear.
 - Candidates: an ellipsoid in two dimensions or more; the best of finitely many members.
+- Simplex: tables; the best distribution in the ball, by bisection.
 - Bonus: U at the mean plus L times the radius (math D3), an upper bound without a search.
 The Discs and Candidates maxima are up to the lattice, not rounded up: no certificate.
 """
@@ -27,11 +28,14 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp.grid import StateGrid, Stencil
+from kernelmdp.mdp.grid import Places, StateGrid, Stencil
 from kernelmdp.mdp.model import Outlook
+from kernelmdp.mdp.noise import Categorical, onto_simplex
 from kernelmdp.planners.envelope import offsets_by_length, padded
 
 RUNGS = 6  # of the ladder of radii
+NARROWINGS, FAR = 16, 1e6  # of the ball in the simplex, and its largest multiplier
+TINY = 1e-300
 DIRECTIONS, SHELLS = 16, (0.5, 1.0)  # of candidates in an ellipsoid
 
 
@@ -66,20 +70,20 @@ class Choice(abc.ABC):
 class Plain(Choice):
     """There is nothing to choose."""
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> Stencil:
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> Places:
         return self.grid.stencil(outlook.state)
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: Stencil) -> Float[Array, " n"]:
+    def read(self, prepared: Array, places: Places) -> Float[Array, " n"]:
         return places.read(prepared)
 
 
 class Bonus(Choice):
     """W(Π μ) + L ρ."""
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Stencil, Array]:
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Places, Array]:
         assert outlook.radius is not None
         bonus = jnp.where(outlook.radius > 0, lipschitz * outlook.radius, 0.0)
         return self.grid.stencil(outlook.state), bonus
@@ -87,8 +91,29 @@ class Bonus(Choice):
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: tuple[Stencil, Array]) -> Float[Array, " n"]:
+    def read(self, prepared: Array, places: tuple[Places, Array]) -> Float[Array, " n"]:
         return places[0].read(prepared) + places[1]
+
+
+class TableBonus(Choice):
+    """Tables: ⟨p, V⟩ + ρ|V − mean(V)|, at most max V: the ball without "probabilities ≥ 0".
+
+    An upper bound of what ``Simplex`` finds, for tables too large for a search.
+    """
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Array, Array]:
+        assert outlook.radius is not None
+        return onto_simplex(outlook.state), outlook.radius * self.metric[0]
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> tuple[Array, Array]:
+        return table, jnp.linalg.norm(table - jnp.mean(table))
+
+    def read(
+        self, prepared: tuple[Array, Array], places: tuple[Array, Array]
+    ) -> Float[Array, " n"]:
+        (table, slope), (means, radius) = prepared, places
+        bonus = jnp.where(slope > 0, radius * slope, 0.0)
+        return jnp.minimum(means @ table + bonus, jnp.max(table))
 
 
 class _Range(NamedTuple):
@@ -129,7 +154,7 @@ class Interval(Choice):
         first = jnp.minimum(first, top)
         return _Range(ends, first, jnp.maximum(last, 0), level, last < first)
 
-    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "levels M"]:
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "levels K"]:
         """S[k, i] = max U[i .. i + 2^k − 1]."""
         row = jnp.tile(table, 3) if self._periodic else table
         rows = [row]
@@ -148,7 +173,7 @@ class Interval(Choice):
 
 
 class _Rung(NamedTuple):
-    stencil: Stencil
+    stencil: Any
     rung: Array
     share: Array
 
@@ -288,10 +313,68 @@ class Candidates(Choice):
         return np.concatenate([shell * sphere for shell in SHELLS])
 
 
+class Simplex(Choice):
+    """Tables: the best distribution p in the ball around the mean, max ⟨p, V⟩ (math D4).
+
+    With the multiplier x of the ball's constraint the best p is the nearest distribution to
+    μ + x V, whose distance from μ grows with x: Newton's steps, kept inside a bracket, find
+    where the ball ends.
+    """
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Array, Array]:
+        assert outlook.radius is not None
+        # The nearest distribution is no farther from the truth than the mean itself (math B14).
+        return onto_simplex(outlook.state), outlook.radius * self.metric[0]
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+        return table
+
+    def read(self, prepared: Array, places: tuple[Array, Array]) -> Float[Array, " n"]:
+        means, radius = places
+        low, high = jnp.min(prepared), jnp.max(prepared)
+        span = jnp.maximum(high - low, TINY)
+        slopes = ((prepared - low) / span)[None, :]
+
+        def at(amount: Array) -> tuple[Array, Array, Array]:
+            """p for a multiplier, its distance from the mean, and how fast that grows."""
+            point = onto_simplex(means + amount[:, None] * slopes)
+            apart = point - means
+            free = point > 0
+            share = jnp.sum(jnp.where(free, slopes, 0.0), axis=1) / jnp.sum(
+                free.astype(slopes.dtype), axis=1
+            )
+            along = jnp.where(free, slopes - share[:, None], 0.0)
+            length = jnp.linalg.norm(apart, axis=1)
+            return point, length, jnp.sum(apart * along, axis=1) / jnp.maximum(length, TINY)
+
+        def narrow(_: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            below, above, guess = state
+            _, length, growth = at(guess)
+            inside = length <= radius
+            below, above = jnp.where(inside, guess, below), jnp.where(inside, above, guess)
+            newton = guess + (radius - length) / jnp.maximum(growth, TINY)
+            safe = (newton > below) & (newton < above)
+            return below, above, jnp.where(safe, newton, jnp.sqrt(below * above))
+
+        start = (jnp.full_like(radius, 1 / FAR), jnp.full_like(radius, FAR), radius)
+        below, above, _ = lax.fori_loop(0, NARROWINGS, narrow, start)
+        # What is left of the bracket: from its outer end back to the surface of the ball.
+        outer, length, _ = at(above)
+        drawn = means + jnp.minimum(1.0, radius / jnp.maximum(length, TINY))[:, None] * (
+            outer - means
+        )
+        best = jnp.maximum(drawn @ prepared, at(below)[0] @ prepared)
+        return jnp.where(jnp.isfinite(radius), best, high)
+
+
 def choice_for(optimism: str, grid: StateGrid, metric: tuple[float, ...], outlook: Any) -> Choice:
     """The way to choose, from what the outlook (or its shapes) has and the word given."""
     if outlook.radius is None and outlook.root is None:
         return Plain(grid, metric)
+    if isinstance(grid.noise, Categorical):
+        if outlook.radius is None:
+            raise ArgumentError("shape", "'trace' or 'lmax' for a table", "'ellipsoid'")
+        return TableBonus(grid, metric) if optimism == "bonus" else Simplex(grid, metric)
     if optimism == "bonus":
         if outlook.radius is None:
             raise ArgumentError("optimism", "'ball' for ellipsoids", "'bonus'")

@@ -8,7 +8,6 @@ bounds the regret of the episode.
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -16,10 +15,11 @@ from jaxtyping import Array, Float
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.numerics.modules import jit
 from kernelmdp.planners.optimism import choice_for, with_radius
 
 
-@eqx.filter_jit
+@jit
 def pessimistic_values(
     family: MDP, policy: Policy, grid: StateGrid, optimism: str = "ball"
 ) -> Float[Array, "H1 N"]:

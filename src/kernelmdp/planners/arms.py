@@ -1,0 +1,115 @@
+"""H = 1: nothing follows an action, so planning is to find the best of them (math D5).
+
+Of finitely many arms the best is found exactly. In a box many arms are tried, spread evenly, and
+the best few are then moved uphill; that maximum is approximate, from below.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import Box
+from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.mdp import MDP
+from kernelmdp.mdp.policy import Policy
+from kernelmdp.numerics.modules import jit
+from kernelmdp.planners.grid import TIE, optimistic_reward
+from kernelmdp.planners.plan import Plan
+from kernelmdp.types import Key
+
+#: First step uphill as a share of each axis, and by how much every step is shorter.
+STEP, SHRINK = 0.03, 0.93
+
+
+class Arm(Policy):
+    """One action."""
+
+    action: Float[Array, " q"]
+
+    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+        return jnp.broadcast_to(self.action[None, :], (states.shape[0], self.action.shape[0]))
+
+
+class ArmPlan(Plan):
+    """The action chosen, and the reward it is hoped to have."""
+
+    policy: Policy
+    hoped: Float[Array, ""]
+    error: float = float("nan")
+
+    def value(self, state: Any) -> float:
+        return float(self.hoped)
+
+
+@dataclasses.dataclass(frozen=True)
+class ArmPlanner:
+    """The action of the largest (optimistic) reward, for one state and one period.
+
+    ``arms`` are tried when actions form a box; the best ``starts`` of them go uphill ``steps``
+    times, along the gradient scaled by the box.
+    """
+
+    arms: int = 4096
+    starts: int = 16
+    steps: int = 60
+
+    def points(self, mdp: MDP) -> np.ndarray:
+        """All points (state, arm) at which a plan asks the model first."""
+        if mdp.horizon != 1 or not mdp.states.finite or len(mdp.states.spread(1)) != 1:
+            raise ArgumentError("planner", "'grid' unless one state and H = 1", "'arms'")
+        arms = mdp.actions.spread(self.arms)
+        state = np.broadcast_to(mdp.states.spread(1), (len(arms), mdp.states.dimension))
+        return np.concatenate([state, arms], axis=1)
+
+    def __call__(self, mdp: MDP, *, key: Key) -> Plan:
+        """The best action for the MDP, or for the best member of a family."""
+        action, hoped = _best(self, mdp, self.points(mdp), key)
+        return ArmPlan(policy=Arm(action), hoped=hoped)
+
+
+@jit
+def _best(planner: ArmPlanner, mdp: MDP, points: Any, key: Key) -> tuple[Array, Array]:
+    m = mdp.states.dimension
+    points = jnp.asarray(points)
+
+    def hoped(rows: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return optimistic_reward(mdp.model(rows), mdp.reward_range)
+
+    values = hoped(points)
+    # Ties are the rule before any data; one seeded order decides.
+    priority = jax.random.uniform(key, values.shape)
+    top = jnp.max(values)
+    tied = values >= top - TIE * (1 + jnp.abs(top))
+    first = jnp.argmax(jnp.where(tied, priority, -jnp.inf))
+    if not isinstance(mdp.actions, Box):
+        return points[first, m:], values[first]
+    low, high = (jnp.asarray(end)[None, :] for end in mdp.actions.bounds)
+    best_few = jax.lax.top_k(values, min(planner.starts, values.shape[0]))[1]
+    chosen = best_few.at[0].set(first.astype(best_few.dtype))
+    rows = points[chosen]
+    state, start = rows[:, :m], rows[:, m:]
+
+    def rewards(actions: Array) -> Array:
+        return hoped(jnp.concatenate([state, actions], axis=1))
+
+    slope = jax.grad(lambda actions: jnp.sum(rewards(actions)))
+
+    def climb(carry: tuple[Array, Array, Array], size: Array) -> tuple[Any, None]:
+        here, best, value = carry
+        uphill = slope(here) * (high - low)
+        length = jnp.linalg.norm(uphill, axis=1, keepdims=True)
+        there = here + size * (high - low) * uphill / jnp.maximum(length, 1e-12)
+        there = jnp.clip(there, low, high)
+        found = rewards(there)
+        better = found > value + TIE * (1 + jnp.abs(value))
+        best = jnp.where(better[:, None], there, best)
+        return (there, best, jnp.where(better, found, value)), None
+
+    sizes = jnp.asarray(STEP * SHRINK ** np.arange(planner.steps))
+    (_, best, value), _ = jax.lax.scan(climb, (start, start, values[chosen]), sizes)
+    place = jnp.argmax(value)
+    return best[place], value[place]

@@ -1,0 +1,31 @@
+"""What a planner returns: a policy, and what it was planned to be worth."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+
+from kernelmdp.mdp.policy import Policy
+from kernelmdp.numerics.modules import Module
+
+
+class Plan(Module):
+    """A policy, the value it was planned to have, and what is known of that value's error."""
+
+    policy: eqx.AbstractVar[Policy]
+    #: What is known of the error of the planned value at the state asked about; NaN when nothing.
+    error: eqx.AbstractVar[float]
+
+    @abc.abstractmethod
+    def value(self, state: Any) -> float:
+        """The planned value of the first period at a state."""
+
+
+class Unplanned(Plan):
+    """A policy that nobody planned: its value is not known."""
+
+    policy: Policy
+    error: float = float("nan")
+
+    def value(self, state: Any) -> float:
+        return float("nan")

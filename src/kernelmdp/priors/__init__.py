@@ -1,0 +1,48 @@
+"""Priors without a closed form, for PSRL: its prior may be any (the paper's footnote)."""
+
+from typing import Any
+
+from kernelmdp.errors import ArgumentError
+from kernelmdp.priors.diagnostics import EXACT, Diagnostics
+from kernelmdp.priors.heavy_tails import HeavyTails
+from kernelmdp.priors.hyperparameters import Hyperparameters
+from kernelmdp.priors.norm_ball import NormBall
+from kernelmdp.priors.prior import Prior, Setting, State
+from kernelmdp.priors.unknown_noise import UnknownNoise
+
+__all__ = [
+    "EXACT",
+    "PRIORS",
+    "Diagnostics",
+    "HeavyTails",
+    "Hyperparameters",
+    "NormBall",
+    "Prior",
+    "Setting",
+    "State",
+    "UnknownNoise",
+    "as_prior",
+]
+
+PRIORS: dict[str, type[Prior]] = {
+    kind.name: kind for kind in (HeavyTails, Hyperparameters, UnknownNoise, NormBall)
+}
+
+
+def as_prior(given: Any) -> Prior | None:
+    """A prior, its word, or its description; None for "gaussian", which has a closed form."""
+    if isinstance(given, Prior):
+        return given
+    words = dict(given) if isinstance(given, dict) else {"name": given}
+    name = words.pop("name", None)
+    if name == "gaussian" and not words:
+        return None
+    if not isinstance(name, str) or name not in PRIORS:
+        expected = "a Prior or one of 'gaussian', " + ", ".join(map(repr, PRIORS))
+        raise ArgumentError("prior", expected, repr(given))
+    if isinstance(words.get("log_prior"), str):
+        raise ArgumentError("prior", "the Prior object the agent was made with", repr(given))
+    try:
+        return PRIORS[name](**words)
+    except TypeError as error:
+        raise ArgumentError("prior", f"words that {name} has", f"{words} ({error})") from None

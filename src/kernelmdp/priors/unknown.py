@@ -1,0 +1,133 @@
+"""An unknown function in weight space: f_j(z) = φ(z)ᵀξ_j with ξ_j ~ N(0, I) a priori.
+
+φ(z) = rootᵀg(z) for the basis g and the root of the posterior's engine (gp/weights.py), so |ξ_j| is
+the norm of f_j in the space of the finite-rank kernel. Outputs must be independent: k ⊗ identity,
+or a kernel for each.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.errors import ArgumentError
+from kernelmdp.gp import FunctionSample, Posterior
+from kernelmdp.gp.basis import Basis, FeatureBasis
+from kernelmdp.gp.engines import Engine
+from kernelmdp.gp.layouts import Layout, Rotated, Shared
+from kernelmdp.gp.means import Mean
+from kernelmdp.gp.tables import TableEngine
+from kernelmdp.gp.weights import WeightEngine, WeightPath
+from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.types import Key
+
+#: Points at which functions are watched to see whether chains mix.
+PROBES = 8
+
+
+class Columns(Module):
+    """p functions with one kernel; ``sizes`` of their noise, ``probes`` φ at a few points."""
+
+    basis: Basis
+    root: Float[Array, "r r"]
+    probes: Float[Array, "k r"]
+    sizes: Float[Array, " p"]
+
+    @property
+    def rank(self) -> int:
+        """Number of weights of one function."""
+        return self.root.shape[0]
+
+    @property
+    def count(self) -> int:
+        """Number of functions."""
+        return self.sizes.shape[0]
+
+    def features(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]:
+        """φ at points."""
+        return _features(self.basis, self.root, points)
+
+
+class Unknown(Module):
+    """A function of one or several outputs, as groups of columns."""
+
+    layout: Layout
+    engines: tuple[Engine, ...]  # of the posterior, for what they remember
+    groups: tuple[Columns, ...]
+    mean: Mean
+    scalar: bool = eqx.field(static=True)
+    dtype: Any = eqx.field(static=True)
+
+    def targets(self, points: Any, values: Any) -> list[Float[Array, "n p"]]:
+        """What each group is to explain, from values (n, m) seen at points."""
+        x = jnp.asarray(points, self.dtype)
+        rest = jnp.asarray(values, self.dtype).reshape(x.shape[0], -1) - self.mean(x)
+        ends = np.cumsum([group.count for group in self.groups])[:-1].tolist()
+        return jnp.split(rest, ends, axis=1)
+
+    def function(self, weights: list[Float[Array, "r p"]], *, exact: bool) -> FunctionSample:
+        """The function with these weights ξ."""
+        pairs = zip(self.groups, weights, strict=True)
+        paths = tuple(WeightPath(group.basis, group.root @ xi) for group, xi in pairs)
+        made = FunctionSample(
+            layout=self.layout,
+            paths=paths,
+            mean=self.mean,
+            scalar=self.scalar,
+            dtype=self.dtype,
+            exact=exact,
+        )
+        return made.remembering(self.engines)
+
+
+def unknown(posterior: Posterior, sizes: Any) -> Unknown:
+    """The function of a posterior without data, whose outputs have noise of these sizes (m,)."""
+    layout, engines = posterior.layout, posterior.engines
+    m = layout.outputs
+    one_each = isinstance(layout, Rotated) and np.array_equal(layout.rotation, np.eye(m))
+    if not (isinstance(layout, Shared) or one_each):
+        raise ArgumentError(
+            "prior",
+            "'gaussian' for outputs that depend on one another; other priors take k ⊗ identity "
+            "or one kernel for each output",
+            str(posterior.kernel),
+        )
+    sizes = jnp.broadcast_to(jnp.asarray(sizes, posterior.dtype), (m,))
+    parts = [sizes] if isinstance(layout, Shared) else [sizes[j : j + 1] for j in range(m)]
+    assert posterior.domain is not None
+    places = posterior.domain.spread(PROBES)
+    watched = jnp.asarray(places[:: max(1, len(places) // PROBES)][:PROBES], posterior.dtype)
+    groups = []
+    for engine, own in zip(engines, parts, strict=True):
+        basis, root = _weight_form(engine, posterior)
+        groups.append(Columns(basis, root, _features(basis, root, watched), own))
+    kept = tuple(e if isinstance(e, WeightEngine) else e.with_memory(None) for e in engines)
+    return Unknown(layout, kept, tuple(groups), posterior.mean, posterior.scalar, posterior.dtype)
+
+
+def _weight_form(engine: Engine, posterior: Posterior) -> tuple[Basis, Float[Array, "r r"]]:
+    if isinstance(engine, WeightEngine):
+        return engine.basis, engine.root
+    if isinstance(engine, TableEngine):
+        own = engine.kernel.variance(jnp.zeros(posterior.dimension, posterior.dtype))
+        spread = jnp.sqrt(engine.variance / own)
+        cells = engine.precision.shape[0]
+        return FeatureBasis(engine.kernel), spread * jnp.eye(cells, dtype=posterior.dtype)
+    raise ArgumentError(
+        "prior",
+        "'gaussian' for a kernel that is not of small rank here; other priors need features",
+        str(posterior.kernel),
+    )
+
+
+@jit
+def _features(basis: Basis, root: Array, points: Array) -> Array:
+    return basis(points) @ root
+
+
+def random_member(positions: Float[Array, "chains r p"], key: Key) -> Float[Array, "r p"]:
+    """One of the chains, at random."""
+    return positions[jax.random.randint(key, (), 0, positions.shape[0])]
