@@ -15,6 +15,13 @@ POINTS = jnp.linspace(0.05, 0.95, N)[:, None]
 #: Where functions are ranked: between data, and away from them.
 WATCHED = jnp.array([[0.43], [0.0]])
 
+#: A problem of two weights, for quadrature.
+FEATURES = np.array([[1.0, 0.2], [0.3, -1.0], [0.8, 0.8], [-0.5, 0.4]])
+TARGETS = np.array([0.9, -0.4, 3.0, -0.2])  # the third does not fit: an outlier
+
+#: The least p-value at which ranks count as uniform (seeds are fixed).
+LEAST = 1e-3
+
 
 @functools.cache
 def posterior(lengthscale=0.6):
@@ -47,3 +54,30 @@ def uniform_p(ranks, draws):
 def ranks(truths, draws):
     """Ranks of truths (n,) among draws (k, n)."""
     return np.sum(np.asarray(draws) < np.asarray(truths)[None, :], axis=0)
+
+
+def watched(columns, weights):
+    """Function values (points, ..., p) from weights (..., r, p)."""
+    return jnp.einsum("kr,...rp->k...p", columns.features(WATCHED), weights)
+
+
+def square(half=5.0, count=801):
+    """Places on a square, for quadrature."""
+    axis = np.linspace(-half, half, count)
+    return np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=2).reshape(-1, 2)
+
+
+def assert_drawn_from(drawn, places, logs):
+    """Means and variances of independent draws (n, k) against a log-density at places (m, k).
+
+    Errors are those of the law itself, by the same quadrature. Estimated from the draws they come
+    out too small where little mass lies far away.
+    """
+    mass = np.exp(logs - logs.max())
+    mass /= mass.sum()
+    mean = mass @ places
+    variance, fourth = mass @ (places - mean) ** 2, mass @ (places - mean) ** 4
+    error = np.sqrt(variance / len(drawn))
+    assert (np.abs(drawn.mean(axis=0) - mean) < 4 * error).all()
+    error = np.sqrt((fourth - variance**2) / len(drawn))
+    assert (np.abs(np.mean((drawn - mean) ** 2, axis=0) - variance) < 4 * error).all()

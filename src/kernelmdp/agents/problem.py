@@ -25,8 +25,8 @@ from kernelmdp.mdp.noise import as_noise
 LENGTHSCALE, NOISE = 0.2, 0.01
 #: How far a state moves in a step when nothing is said, as a share of the axis.
 STEP = 0.1
-#: Standard deviation of rewards of a table when nothing is said: the largest for 0 or 1.
-TABLE_NOISE = 0.5
+#: Standard deviation of rewards of a table when nothing is said.
+TABLE_NOISE = 0.1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -24,8 +24,9 @@ from kernelmdp.mdp import Noise, StudentT
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, changed, jit
-from kernelmdp.priors.diagnostics import EXACT, Diagnostics, judged, mixing
+from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.segments import Segment, moved
 from kernelmdp.priors.slices import slice_steps
 from kernelmdp.priors.unknown import Columns, random_member
 from kernelmdp.types import Key
@@ -112,19 +113,12 @@ class HeavyTails(Prior):
         key: Key,
     ) -> tuple[Any, Diagnostics]:
         before, degrees = learned
-        seen = with_rows(before, features, targets)
-        for factor, each in zip((1, 4), jax.random.split(key), strict=True):
-            found = _segment(seen, degrees, factor * self.moves, self.slices, each)
-            mode, average, positions, mixed, tried, sound = found
-            seen = changed(seen, mode=mode, average=average, positions=positions)
-            total = positions.shape[0] * positions.shape[2] * factor * self.moves * self.slices
-            diagnostics = judged(mixed, acceptance=total / float(tried), moves=total)
-            if not bool(sound):
-                diagnostics = diagnostics._replace(r_hat=float("nan"), mixed=False)
-                seen = changed(seen, mode=before.mode, average=before.average)
-                seen = changed(seen, positions=before.positions)
-            if diagnostics.mixed:
-                break
+
+        def run(seen: Seen, key: Key) -> tuple[Seen, Segment]:
+            mode, positions, found = _segment(seen, degrees, self.moves, self.slices, key)
+            return changed(seen, mode=mode, positions=positions), found
+
+        seen, diagnostics = moved(with_rows(before, features, targets), run, key=key)
         return (seen, degrees), diagnostics
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
@@ -163,8 +157,8 @@ def _put(
 @jit
 def _segment(
     seen: Seen, degrees: float, moves: int, slices: int, key: Key
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Mode, average, last positions, what ``mixing`` found, points tried, whether all is sound."""
+) -> tuple[Array, Array, Segment]:
+    """Mode, last positions, and what there is to say of the chains."""
     rows = jnp.arange(seen.features.shape[0], dtype=seen.count.dtype)
     counted = (rows < seen.count).astype(seen.features.dtype)
 
@@ -179,10 +173,15 @@ def _segment(
         seen.targets, seen.columns.sizes, seen.mode, seen.positions, keys
     )
     watched = jnp.einsum("kr,pcsr->cskp", seen.columns.probes, draws)
-    found = mixing(watched.reshape(*watched.shape[:2], -1))
-    average = jnp.mean(draws, axis=(1, 2)).T
-    positions = jnp.transpose(last, (1, 2, 0))
-    return mode.T, average, positions, found, jnp.sum(tried), jnp.all(sound)
+    chains, steps = watched.shape[:2]
+    found = Segment(
+        watched=watched.reshape(chains, steps, -1),
+        average=jnp.mean(draws, axis=(1, 2)).T,
+        acceptance=seen.columns.count * chains * steps / jnp.sum(tried),
+        divergences=jnp.zeros((), int),
+        sound=jnp.all(sound),
+    )
+    return mode.T, jnp.transpose(last, (1, 2, 0)), found
 
 
 class StudentPosterior(Module):

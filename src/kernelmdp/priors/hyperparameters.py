@@ -33,9 +33,10 @@ from kernelmdp.kernels.base import gram
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, changed, jit
-from kernelmdp.priors.diagnostics import EXACT, Diagnostics, judged, mixing
+from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.foreign import other_rules
 from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.segments import Segment, moved
 from kernelmdp.priors.statistics import Statistics
 from kernelmdp.priors.unknown import Columns
 from kernelmdp.types import Key
@@ -48,6 +49,8 @@ JITTER = 1e-9
 #: Newton steps to the mode, from the last one; the step of NUTS in units of the Laplace deviation
 #: there; and doublings of a trajectory at most.
 NEWTON, STEP, DOUBLINGS = 4, 0.7, 6
+#: Half the distance between gradients whose difference gives the curvature, in prior deviations.
+DIFFERENCE = 1e-3
 
 
 class Tuned(Module):
@@ -157,22 +160,11 @@ class Hyperparameters(Prior):
         return self._moved(changed(learned, statistics=seen), key)
 
     def _moved(self, own: Tuned, key: Key) -> tuple[Tuned, Diagnostics]:
-        """After a segment of all chains, or a longer one when the first did not mix."""
-        for factor, each in zip((1, 4), jax.random.split(key), strict=True):
-            steps = factor * self.steps
-            mode, positions, average, mixed, accepted, diverged = _chains(self, own, steps, each)
-            diagnostics = judged(
-                mixed,
-                acceptance=float(accepted),
-                divergences=int(diverged),
-                moves=self.chains * steps,
-            )
-            if not np.isfinite(np.asarray(positions)).all():
-                return own, diagnostics._replace(r_hat=math.nan, mixed=False)
-            own = changed(own, mode=mode, positions=positions, average=average)
-            if diagnostics.mixed:
-                break
-        return own, diagnostics
+        def run(own: Tuned, key: Key) -> tuple[Tuned, Segment]:
+            mode, positions, found = _chains(self, own, self.steps, key)
+            return changed(own, mode=mode, positions=positions), found
+
+        return moved(own, run, key=key)
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         return _weights(self, learned, key)
@@ -255,8 +247,8 @@ def _log_priors(prior: Hyperparameters, own: Tuned) -> Array:
 @jit
 def _chains(
     prior: Hyperparameters, own: Tuned, steps: int, key: Key
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Mode, last positions, average, what ``mixing`` found, acceptance, divergent trajectories."""
+) -> tuple[Array, Array, Segment]:
+    """Mode, last positions, and what there is to say of the chains."""
     import blackjax
 
     def target(whitened: Array) -> Array:
@@ -281,9 +273,14 @@ def _chains(
         keys = jax.random.split(key, own.positions.shape[0])
         path, accepted, diverged = jax.vmap(chain)(own.positions, keys)
     drawn = mode[None, None, :] + jnp.einsum("kj,csj->csk", scale, path)
-    found = mixing(drawn)
-    average = jnp.mean(drawn, axis=(0, 1))
-    return mode, drawn[:, -1], average, found, jnp.mean(accepted), jnp.sum(diverged)
+    found = Segment(
+        watched=drawn,
+        average=jnp.mean(drawn, axis=(0, 1)),
+        acceptance=jnp.mean(accepted),
+        divergences=jnp.sum(diverged),
+        sound=jnp.all(jnp.isfinite(drawn)),
+    )
+    return mode, drawn[:, -1], found
 
 
 def _laplace(prior: Hyperparameters, own: Tuned) -> tuple[Array, Array]:
@@ -295,26 +292,33 @@ def _laplace(prior: Hyperparameters, own: Tuned) -> tuple[Array, Array]:
     def value(theta: Array) -> Array:
         return log_density(prior, own, theta)
 
-    def curvature(theta: Array) -> tuple[Array, Array]:
-        # In units of the prior's deviations; at least half that of a normal prior.
-        units = own.spreads
-        hessian = jax.hessian(value)(theta) * units[:, None] * units[None, :]
-        identity = jnp.eye(units.shape[0], dtype=units.dtype)
+    units = own.spreads  # the prior's deviations
+    k = units.shape[0]
+    identity = jnp.eye(k, dtype=units.dtype)
+    # Second derivatives of the program would take longer to compile than all the chains.
+    apart = jnp.concatenate([DIFFERENCE * identity, -DIFFERENCE * identity, jnp.zeros((1, k))])
+
+    def curvature(theta: Array) -> tuple[Array, Array, Array]:
+        """Slope and curvature in units of the prior's; at least half that of a normal prior."""
+        around = theta[None, :] + apart * units[None, :]
+        slopes = jax.vmap(jax.grad(value))(around) * units[None, :]
+        hessian = (slopes[:k] - slopes[k : 2 * k]) / (2 * DIFFERENCE)
         hessian = jnp.where(jnp.all(jnp.isfinite(hessian)), hessian, -identity)
         values, vectors = jnp.linalg.eigh(-0.5 * (hessian + hessian.T))
-        return jnp.maximum(values, 0.5), units[:, None] * vectors
+        return slopes[-1], jnp.maximum(values, 0.5), vectors
 
-    def newton(theta: Array, _: None) -> tuple[Array, None]:
-        values, vectors = curvature(theta)
-        slope = jax.grad(value)(theta)
+    def newton(theta: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
+        slope, values, vectors = curvature(theta)
         move = (vectors.T @ slope) / values
         move = jnp.where(jnp.all(jnp.isfinite(move)), move, jnp.zeros_like(move))
-        after = theta + vectors @ jnp.clip(move, -1.0, 1.0)
-        return jnp.where(value(after) > value(theta), after, theta), None
+        after = theta + units * (vectors @ jnp.clip(move, -1.0, 1.0))
+        better = value(after) > value(theta)
+        scale = units[:, None] * vectors / jnp.sqrt(values)[None, :]
+        return jnp.where(better, after, theta), (theta, scale)
 
-    mode = jax.lax.scan(newton, own.mode, length=NEWTON)[0]
-    values, vectors = curvature(mode)
-    return mode, vectors / jnp.sqrt(values)[None, :]
+    # One step more than is taken, for the curvature where the last one led.
+    modes, scales = jax.lax.scan(newton, own.mode, length=NEWTON + 1)[1]
+    return modes[-1], scales[-1]
 
 
 def draw_given(

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import Module, changed, jit
-from kernelmdp.priors.diagnostics import EXACT, Diagnostics, judged, mixing
+from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, Setting, State
+from kernelmdp.priors.segments import Segment, moved
 from kernelmdp.priors.slices import slice_steps
 from kernelmdp.priors.statistics import Statistics
 from kernelmdp.priors.unknown import Columns, random_member
@@ -109,17 +110,11 @@ class NormBall(Prior):
         return own, EXACT._replace(acceptance=rate, mixed=bool(found))
 
     def _moved(self, own: Inside, key: Key) -> tuple[Inside, Diagnostics]:
-        for factor, each in zip((1, 4), jax.random.split(key), strict=True):
-            steps = factor * self.steps
-            positions, average, mixed, tried, sound = _slices(own, steps, each)
-            total = self.chains * steps
-            diagnostics = judged(mixed, acceptance=total / float(tried), moves=total)
-            if not bool(sound):
-                return own, diagnostics._replace(r_hat=math.nan, mixed=False)
-            own = changed(own, positions=positions, average=average)
-            if diagnostics.mixed:
-                break
-        return own, diagnostics
+        def run(own: Inside, key: Key) -> tuple[Inside, Segment]:
+            positions, found = _slices(own, self.steps, key)
+            return changed(own, positions=positions), found
+
+        return moved(own, run, key=key)
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         if self.method == "elliptical":
@@ -172,16 +167,8 @@ def _reject(own: Inside, key: Key) -> tuple[Array, Array, Array]:
 
 
 @jit
-def _slices(
-    own: Inside, steps: int, key: Key
-) -> tuple[
-    Float[Array, "chains r p"],
-    Float[Array, "r p"],
-    Float[Array, " 2"],
-    Int[Array, ""],
-    Bool[Array, ""],
-]:
-    """Last positions, average, what ``mixing`` found, points tried, whether all starts were inside.
+def _slices(own: Inside, steps: int, key: Key) -> tuple[Float[Array, "chains r p"], Segment]:
+    """Last positions, and what there is to say of the chains; sound when all starts were inside.
 
     The Gaussian posterior is the reference, the ball's indicator the ratio.
     """
@@ -206,8 +193,14 @@ def _slices(
     lengths = jnp.sqrt(jnp.sum(drawn**2, axis=(2, 3), keepdims=True))
     drawn = drawn * jnp.minimum(1.0, own.bound * (1 - 1e-12) / lengths)
     watched = jnp.einsum("kr,csrp->cskp", own.columns.probes, drawn)
-    found = mixing(watched.reshape(*watched.shape[:2], -1))
-    return drawn[:, -1], jnp.mean(drawn, axis=(0, 1)), found, jnp.sum(tried), jnp.all(sound)
+    chains = watched.shape[0]
+    return drawn[:, -1], Segment(
+        watched=watched.reshape(chains, steps, -1),
+        average=jnp.mean(drawn, axis=(0, 1)),
+        acceptance=chains * steps / jnp.sum(tried),
+        divergences=jnp.zeros((), int),
+        sound=jnp.all(sound),
+    )
 
 
 @jit
