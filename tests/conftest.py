@@ -19,6 +19,10 @@ jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
 
 import kernelmdp  # noqa: E402, F401  (must come after the hook)
 
+from kernelmdp.cli import keep_compiled  # noqa: E402
+
+# Most of the time goes into compilation; both workers, and later runs, share what is compiled.
+keep_compiled()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 

@@ -25,10 +25,14 @@ def test_importing_the_package_switches_to_64_bits():
 
 
 @pytest.mark.parametrize(
-    ("engine", "text"),
-    [("exact", "se(0.5)"), ("compiled", "se(0.5)"), ("finite rank", "quadratic + linear")],
+    ("engine", "text", "outputs"),
+    [
+        ("exact", "se(0.5)", ""),
+        ("compiled", "se(0.5)", ""),
+        ("compiled", "se(0.5)", " @ coregional([[1.0, 0.3], [0.3, 0.5]])"),
+        ("finite rank", "quadratic + linear", " @ index(2)"),
+    ],
 )
-@pytest.mark.parametrize("outputs", ["", " @ index(2)", " @ coregional([[1.0, 0.3], [0.3, 0.5]])"])
 def test_float32_agrees_with_float64(engine, text, outputs):
     kernel = km.kernel(f"({text}){outputs}" if outputs else text)
     points, targets, queries = data()

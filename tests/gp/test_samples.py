@@ -69,9 +69,6 @@ def test_matheron_on_a_finite_set_has_the_posterior_law(text):
     [
         "se(0.5)",
         "matern(0.5, 0.6)",  # two coordinates share one mixing variable
-        "matern(1.5, [0.4, 0.8])",
-        "periodic(1.0, 1.0)",
-        "(se(0.5)[0] + matern(2.5, 1.0)[1]) * linear",
         "0.5 * se(0.3)[0] * periodic(1.0, 0.7)[1] + quadratic",
     ],
 )

@@ -14,9 +14,8 @@ from .dense import Dense, assert_matches
 BOX = km.Box([-1.0, 0.0], [1.0, 2.0])
 NESTED = "(se(0.5)[0] + matern(2.5, 1.0)[1]) * (linear + constant(0.5))"
 KERNELS = {
-    "exact": ["se(0.5)", "matern(1.5, [0.3, 0.9])", NESTED, "2.0 * periodic(1.0, 2.0) + linear"],
+    "exact": ["se(0.5)", NESTED],
     "finite rank": [
-        "linear",
         "quadratic",
         "polynomial(3, 0.5)",
         "(linear + quadratic) * linear[0]",
