@@ -18,7 +18,6 @@ import tests.checked  # noqa: F401  (named in the hook)
 jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
 
 import kernelmdp  # noqa: E402, F401  (must come after the hook)
-
 from kernelmdp.cli import keep_compiled  # noqa: E402
 
 # Most of the time goes into compilation; both workers, and later runs, share what is compiled.
