@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelmdp.agents import checkpoint
 from kernelmdp.agents.learning import interact
+from kernelmdp.agents.planning import as_planner, described
 from kernelmdp.agents.problem import Problem, find_task, problem_of
 from kernelmdp.agents.progress import track
 from kernelmdp.agents.records import Result, Table
@@ -21,17 +22,15 @@ from kernelmdp.confidence import Beliefs, Confidence, as_confidence
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import reward_values
-from kernelmdp.mdp.noise import Categorical, as_noise
+from kernelmdp.mdp.noise import as_noise
 from kernelmdp.mdp.policy import Policy
-from kernelmdp.numerics.checks import choice, float_array, integer, require_finite
-from kernelmdp.planners import ArmPlanner, GridPlanner, Plan, RiccatiPlanner
+from kernelmdp.numerics.checks import float_array, integer, require_finite
+from kernelmdp.planners import Plan, RiccatiPlanner
 from kernelmdp.planners.certified import paper_tolerance
 from kernelmdp.types import Key
 
 #: Bytes a posterior may keep to answer faster at the points of the planner.
 REMEMBERED = 2**30
-#: Numbers S·S·A of a table beyond which optimism is a bonus rather than a search.
-LARGE_TABLE = 200_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,40 +291,9 @@ def episode_key(seed: Any, episode: Any) -> Key:
     return jax.random.fold_in(jax.random.key(seed), episode)
 
 
-#: Planners by the name of their class, as checkpoints have them.
-PLANNERS: dict[str, Any] = {
-    kind.__name__: kind for kind in (GridPlanner, RiccatiPlanner, ArmPlanner)
-}
-
-
-def as_planner(given: Any, problem: Problem) -> Any:
-    """A planner, or the word for one, with the sizes that suit the problem."""
-    if not isinstance(given, str):
-        if type(given).__name__ not in PLANNERS:
-            raise ArgumentError("planner", "a planner or the word for one", repr(given))
-        return given
-    word = choice("planner", given, ("auto", "grid", "bonus", "paper", "riccati", "arms"))
-    word = problem.planner if word == "auto" else word
-    if word == "riccati":
-        return RiccatiPlanner()
-    if word == "arms":
-        return ArmPlanner()
-    cells = problem.mean_dimension**2 * len(problem.actions.spread(1))
-    large = isinstance(problem.transition_noise, Categorical) and cells > LARGE_TABLE
-    apart = problem.states.finite and not isinstance(problem.transition_noise, Categorical)
-    optimism = "bonus" if word == "bonus" or large or apart else "ball"
-    return GridPlanner(problem.state_points, problem.action_points, optimism=optimism)
-
-
-def described(planner: Any) -> dict[str, Any]:
-    """A planner in plain words and numbers; ``planner_of`` makes it again."""
-    return {"kind": type(planner).__name__, **dataclasses.asdict(planner)}
-
-
-def planner_of(words: dict[str, Any]) -> Any:
-    """The planner that was described so."""
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in words.items() if k != "kind"}
-    return PLANNERS[words["kind"]](**fields)
+def generator(key: Key) -> np.random.Generator:
+    """NumPy's randomness from a key of JAX."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
 
 
 def _require_reward(problem: Problem) -> None:

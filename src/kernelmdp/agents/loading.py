@@ -3,10 +3,11 @@
 from typing import Any
 
 from kernelmdp.agents import checkpoint
-from kernelmdp.agents.base import Agent, planner_of
+from kernelmdp.agents.base import Agent
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
 from kernelmdp.agents.gp_ucrl import GPUCRL
 from kernelmdp.agents.lqr import OFULQ, CertaintyEquivalence, LQRThompson
+from kernelmdp.agents.planning import planner_of
 from kernelmdp.agents.problem import find_task, gymnasium_task, problem_of
 from kernelmdp.agents.psrl import PSRL
 from kernelmdp.agents.tabular import UCBVI, UCRL2, DirichletPSRL

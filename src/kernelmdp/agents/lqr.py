@@ -9,11 +9,10 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.agents.base import Agent, Told
+from kernelmdp.agents.base import Agent, Told, generator
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.linear import LinearPolicy
 from kernelmdp.planners import Plan, RiccatiPlan
@@ -245,8 +244,3 @@ def _turned(matrices: np.ndarray) -> np.ndarray:
 def _raised(matrices: np.ndarray, least: float) -> np.ndarray:
     values, vectors = np.linalg.eigh(matrices)
     return (vectors * np.maximum(values, least)[:, None, :]) @ _turned(vectors)
-
-
-def generator(key: Key) -> np.random.Generator:
-    """NumPy's randomness from a key of JAX."""
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

@@ -6,12 +6,11 @@ their confidence widths: 1 is the theory, less is practice, as for ``Confidence.
 
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.agents.base import Agent, Told
+from kernelmdp.agents.base import Agent, Told, generator
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Categorical
 from kernelmdp.mdp.policy import Policy
@@ -113,7 +112,7 @@ class DirichletPSRL(TabularAgent):
         self.words["concentration"] = self.concentration
 
     def plan(self, *, key: Key) -> Plan:
-        rng = _generator(key)
+        rng = generator(key)
         drawn = rng.standard_gamma(self.concentration / len(self.counts) + self.counts)
         transitions = drawn / drawn.sum(axis=2, keepdims=True)
         variance = self.problem.noise_variances[0]
@@ -176,7 +175,7 @@ def backward_induction(
     high: float = np.inf,
 ) -> TablePlan:
     """H backups V -> Q (S, A); values clipped to what is possible, ties by the key."""
-    rng = _generator(key)
+    rng = generator(key)
     V = np.zeros(states)
     values, choices = [], []
     for left in range(1, horizon + 1):
@@ -202,7 +201,3 @@ def _most_hopeful(rows: np.ndarray, width: np.ndarray, V: np.ndarray) -> np.ndar
         moved[..., s] -= taken
         excess -= taken
     return moved
-
-
-def _generator(key: Key) -> np.random.Generator:
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

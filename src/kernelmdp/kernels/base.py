@@ -23,7 +23,7 @@ from kernelmdp.kernels import facts as rules
 from kernelmdp.kernels.facts import Facts
 from kernelmdp.numerics.checks import as_points, positive
 from kernelmdp.numerics.factor import is_traced
-from kernelmdp.types import Key, Matrix, Point, Scalar, Vector
+from kernelmdp.types import AnyArray, Key, Matrix, Point, Scalar, Vector
 
 if TYPE_CHECKING:
     from kernelmdp.kernels.outputs import Coregionalised
@@ -141,7 +141,7 @@ class Kernel(Module):
         """The form that ``kernelmdp.kernel`` parses."""
         return self._text()[0]
 
-    def _require(self, points: jax.Array | np.ndarray) -> None:
+    def _require(self, points: AnyArray) -> None:
         self.require_dimension(points.shape[1])
         if not is_traced(points):
             self.require_points(np.asarray(points))

@@ -260,7 +260,7 @@ def _chains(
         k = mode.shape[0]
         sampler = blackjax.nuts(target, STEP, jnp.ones(k, mode.dtype), max_num_doublings=DOUBLINGS)
 
-        def step(state, each):  # type: ignore[no-untyped-def]
+        def step(state: Any, each: Array) -> tuple[Any, Any]:
             after, info = sampler.step(each, state)
             return after, (after.position, info.acceptance_rate, info.is_divergent)
 

@@ -1,7 +1,7 @@
 """What all chains do in an episode: a segment, and a longer one when the first did not mix."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -48,14 +48,10 @@ def moved(
         diagnostics = _joined(parts)
         if bool(parts[-1].sound):
             average = sum((part.average for part in parts[1:]), parts[0].average)
-            state = _averaged(after, average / len(parts))
+            state = changed(after, average=average / len(parts))
         if diagnostics.mixed:
             break
     return state, diagnostics
-
-
-def _averaged(state: Any, average: Array) -> Any:
-    return changed(state, average=average)
 
 
 def _joined(parts: list[Segment]) -> Diagnostics:

@@ -1,6 +1,7 @@
 """Elliptical slice sampling by BlackJAX, of densities relative to N(0, I)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,7 @@ def slice_steps(
         zeros, ones = jnp.zeros_like(start), jnp.ones_like(start)
         sampler = blackjax.elliptical_slice(safe, mean=zeros, cov=ones)
 
-        def step(state, each):  # type: ignore[no-untyped-def]
+        def step(state: Any, each: Array) -> tuple[Any, Any]:
             after, info = sampler.step(each, state)
             return after, (after.position, jnp.asarray(info.subiter, jnp.int32))
 
