@@ -20,6 +20,7 @@ from kernelmdp import (  # noqa: E402  (64 bits first)
     mdp,
     planners,
     priors,
+    theory,
 )
 from kernelmdp.agents import GPUCRL, PSRL, Greedy, Oracle, Problem, Random, load  # noqa: E402
 from kernelmdp.confidence import Confidence  # noqa: E402
@@ -59,4 +60,5 @@ __all__ = [
     "mdp",
     "planners",
     "priors",
+    "theory",
 ]

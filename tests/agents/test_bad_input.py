@@ -65,7 +65,7 @@ def test_spaces_that_do_not_fit(env, message):
 
 def test_observations_without_bounds():
     with pytest.raises(ArgumentError, match=r"Box\(low, high\).*coordinates \[1, 3\]"):
-        km.PSRL("CartPole-v1")
+        km.PSRL("CartPole-v1", reward_kernel="se(1.0)")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
+from kernelmdp.agents import checkpoint
 from kernelmdp.errors import ArgumentError, CheckpointError
 from tests.agents import tiny
 
@@ -79,7 +80,7 @@ def test_the_file_is_json_and_arrays(saved):
     _, place = saved
     with zipfile.ZipFile(place) as archive:
         assert sorted(archive.namelist()) == sorted(
-            ["agent.json", "states.npy", "actions.npy", "rewards.npy", "outcomes.npy"]
+            ["agent.json", *(f"{name}.npy" for name in checkpoint.ARRAYS)]
         )
         assert json.loads(archive.read("agent.json"))["agent"] == "greedy"
         for name in archive.namelist():
@@ -123,7 +124,7 @@ def test_files_that_are_no_agents(saved, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (lambda d: d | {"version": 2}, "saved in format 2, this library reads 1"),
+        (lambda d: d | {"version": 1}, "saved in format 1, this library reads 2"),
         (lambda d: d | {"format": "cake"}, "not a saved agent"),
         (lambda d: [d], "not a saved agent"),
         (lambda d: d | {"agent": "genius"}, "the description is incomplete.*genius"),

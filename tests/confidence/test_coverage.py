@@ -15,7 +15,7 @@ from ..gp.dense import Dense
 from .problems import beliefs
 
 LINE = np.linspace(0, 1, 40)
-RUNS = 60
+RUNS = 25
 
 
 @functools.cache
@@ -91,7 +91,7 @@ def test_functions_of_bounded_norm_are_covered():
     assert worst.max() < 1
     # A twentieth of β is too little, and the same count says so.
     small = Confidence(delta=0.3, norm_reward=1.0, norm_transition=1.0, scale=0.05)
-    worst = np.array([run(small, kernel, 1, seed)[0].max(axis=0) for seed in range(10)])
+    worst = np.array([run(small, kernel, 1, seed)[0].max(axis=0) for seed in range(5)])
     assert np.all(np.mean(worst > 1, axis=0) > 0.5)
 
 
@@ -110,7 +110,7 @@ def test_vector_functions_are_covered_in_every_shape():
     rng = np.random.default_rng(1)
     half = rng.standard_normal((3, 3))
     kernel = f"se(0.2) @ coregional({(half @ half.T / 3).tolist()})"
-    for seed in range(5):
+    for seed in range(2):
         ratios = [
             run(
                 Confidence(shape=shape, norm_reward=1.0, norm_transition=1.0),
@@ -152,11 +152,10 @@ def test_draws_of_the_prior_are_covered_on_a_finite_set():
     assert misses[0.5].mean() > allowed
 
 
-@pytest.mark.parametrize("shape", ["lmax", "ellipsoid"])
-def test_draws_of_the_prior_are_covered_on_a_box(shape):
+def test_draws_of_the_prior_are_covered_on_a_box():
     box = km.join(state=km.Box([0.0], [1.0]), action=km.Box([0.0], [1.0]))
     held = beliefs("se(0.5) @ index(1)", domain=box, engine="compiled", tolerance=1e-6)
-    confidence = Confidence(setting="gp", shape=shape, delta=0.3)
+    confidence = Confidence(setting="gp", shape="lmax", delta=0.3)
     z = jnp.asarray(np.random.default_rng(0).random((50, 2)))
     for seed in range(5):
         truth = held.sample(key=jax.random.key(seed))

@@ -10,7 +10,17 @@ from jaxtyping import Array
 from kernelmdp.envs import make
 from kernelmdp.mdp import MDP, Policy, StateGrid, optimal_values
 
-NAMES = ("rkhs", "rkhs-2d", "gp-prior", "pendulum-swingup", "pendulum-coarse")
+NAMES = (
+    "rkhs",
+    "rkhs-2d",
+    "gp-prior",
+    "pendulum-swingup",
+    "pendulum-coarse",
+    "pendulum",
+    "pendulum-noisy",
+    "cartpole-swingup",
+    "cartpole-balance",
+)
 
 
 @functools.cache

@@ -21,7 +21,7 @@ CONFIG = RunConfig("rkhs", "greedy", 1, {"horizon": 3}, {"confidence.delta": 0.2
 DESIGN = (
     "episode,return,value,optimal_value,optimal_value_error,regret,cumulative_regret,"
     "beta_reward,beta_transition,gain_reward,gain_transition,covered_reward,covered_transition,"
-    "planned_value,planning_error,"
+    "width_reward,width_transition,planned_value,planning_error,"
     "r_hat,effective_sample_size,acceptance,divergences,mixed,plan_seconds,update_seconds"
 )
 
@@ -223,7 +223,7 @@ def test_figure(whole, tmp_path):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli, "keep_compiled", lambda: None)
+    monkeypatch.setattr(cli.learning, "keep_compiled", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])
@@ -245,8 +245,8 @@ def test_agents_are_listed(kmdp):
 
 def test_environments_are_listed(monkeypatch):
     """Solving all of them takes long; one is enough to see a row."""
-    monkeypatch.setattr(cli, "names", lambda: ("rkhs",))
-    monkeypatch.setattr(cli, "make", lambda name: CONFIG.task())
+    monkeypatch.setattr(cli.learning, "names", lambda: ("rkhs",))
+    monkeypatch.setattr(cli.learning, "make", lambda name: CONFIG.task())
     found = CliRunner().invoke(cli.app, ["envs"])
     assert found.exit_code == 0
     assert "rkhs" in found.output
@@ -299,7 +299,7 @@ def test_bad_input_is_one_sentence_and_code_2(unchecked, kmdp, tmp_path, argumen
 
 
 def test_stopping_says_how_to_go_on(kmdp, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "_watch", stopping(1))
+    monkeypatch.setattr(cli.learning, "_watch", stopping(1))
     words = ("--agent", "greedy", "--seed", 1, "--set", "env.horizon=3", "--out", tmp_path / "run")
     code, _, err = kmdp("run", "rkhs", *words)
     assert code == 130

@@ -52,7 +52,7 @@ def test_weight_draws_have_the_posterior_law(text, engine):
     assert_moments(many(posterior, queries, 20_000), oracle.mean, oracle.covariance)
 
 
-@pytest.mark.parametrize("text", ["se(0.5)", "matern(1.5, 0.6)", "se(0.5)[0] * linear[1] + linear"])
+@pytest.mark.parametrize("text", ["se(0.5)", "se(0.5)[0] * linear[1] + linear"])
 def test_matheron_on_a_finite_set_has_the_posterior_law(text):
     kernel = km.kernel(text)
     points, targets, queries = data()
@@ -67,7 +67,6 @@ def test_matheron_on_a_finite_set_has_the_posterior_law(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "se(0.5)",
         "matern(0.5, 0.6)",  # two coordinates share one mixing variable
         "0.5 * se(0.3)[0] * periodic(1.0, 0.7)[1] + quadratic",
     ],
@@ -84,7 +83,7 @@ def test_pathwise_draws_approximate_the_posterior_law(text):
     scale = float(np.max(kernel.diagonal(queries)))
     assert np.abs(draws.mean(axis=0) - oracle.mean).max() < 5 * np.sqrt(scale / count)
     assert np.abs(np.cov(draws.T) - oracle.covariance).max() < 6 * scale * np.sqrt(2 / count)
-    assert not posterior.sample(key=jax.random.key(0)).exact
+    assert not jax.eval_shape(lambda k: posterior.sample(key=k), jax.random.key(0)).exact
 
 
 def test_random_features_converge_like_one_over_the_square_root():
@@ -92,15 +91,16 @@ def test_random_features_converge_like_one_over_the_square_root():
 
     kernel = km.kernels.SquaredExponential(0.5)
     z = jnp.asarray(np.random.default_rng(0).random((40, 2)))
-    truth = np.asarray(kernel(z))
-    counts, errors = [64, 256, 1024, 4096], []
+    truth = kernel(z)
+    counts, errors = [64, 512, 4096], []
     for count in counts:
-        keys = jax.random.split(jax.random.key(count), 20)
-        worst = []
-        for key in keys:
+
+        def worst(key, count=count):
             values = prior_basis(kernel, 2, count, key=key)(z)
-            worst.append(np.abs(np.asarray(values @ values.T) - truth).max())
-        errors.append(np.mean(worst))
+            return jnp.abs(values @ values.T - truth).max()
+
+        keys = jax.random.split(jax.random.key(count), 20)
+        errors.append(np.mean(jax.jit(lambda keys, one=worst: jax.lax.map(one, keys))(keys)))
     assert errors[-1] < 0.05
     slope = np.polyfit(np.log(counts), np.log(errors), 1)[0]
     assert abs(slope + 0.5) < 0.15
@@ -115,7 +115,7 @@ def test_lazy_draws_equal_joint_draws_in_any_order():
     rng = np.random.default_rng(0)
     root = np.linalg.cholesky(oracle.covariance)
     collected = []
-    for seed in range(200):
+    for seed in range(60):
         f = posterior.sample(key=jax.random.key(seed), method="lazy")
         order = rng.permutation(5)
         values = np.zeros(5)

@@ -17,7 +17,7 @@ from kernelmdp.priors.heavy_tails import ROOM, StudentPosterior, with_rows
 from kernelmdp.priors.statistics import Statistics
 from tests.priors import toy
 
-REPLICATIONS, DRAWS = 200, 9
+REPLICATIONS, DRAWS = 100, 9
 PRIOR = HeavyTails(chains=DRAWS)  # of so many columns: one program for several tests
 
 
@@ -46,7 +46,7 @@ def one_segment(monkeypatch):
 
 
 def test_chains_match_quadrature():
-    size, degrees, count = 0.2, 3.0, 1500
+    size, degrees, count = 0.2, 3.0, 800
     law = law_of(size, degrees)
     starts = jax.random.normal(jax.random.key(0), (count, 2))
     run = jax.jit(lambda key: law.chains(jnp.zeros(2), starts, 25, 4, key=key))

@@ -13,19 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents import checkpoint
+from kernelmdp.agents.fitted import Fitted
 from kernelmdp.agents.learning import interact
 from kernelmdp.agents.planning import as_planner, described
 from kernelmdp.agents.problem import Problem, find_task, problem_of
 from kernelmdp.agents.progress import track
 from kernelmdp.agents.records import Result, Table
 from kernelmdp.confidence import Beliefs, Confidence, as_confidence
+from kernelmdp.envs import GymnasiumTask
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import reward_values
-from kernelmdp.mdp.noise import as_noise
-from kernelmdp.mdp.policy import Policy
-from kernelmdp.numerics.checks import float_array, integer, require_finite
-from kernelmdp.planners import Plan, RiccatiPlanner
+from kernelmdp.mdp.noise import Noise, as_noise
+from kernelmdp.mdp.policy import Policy, Uniform
+from kernelmdp.numerics.checks import choice, float_array, integer, require_finite
+from kernelmdp.planners import Plan, RiccatiPlanner, Unplanned
 from kernelmdp.planners.certified import paper_tolerance
 from kernelmdp.types import Key
 
@@ -41,6 +43,19 @@ class Told:
     actions: np.ndarray
     rewards: np.ndarray
     outcomes: np.ndarray
+    #: Whether the system itself ended the episode.
+    terminated: bool = False
+
+    def step(self, number: int) -> "Told":
+        """One step of it."""
+        last = number + 1 == len(self.rewards)
+        return Told(
+            self.states[number : number + 2],
+            self.actions[number : number + 1],
+            self.rewards[number : number + 1],
+            self.outcomes[number : number + 1],
+            self.terminated and last,
+        )
 
 
 class Agent(abc.ABC):
@@ -49,6 +64,8 @@ class Agent(abc.ABC):
     name: ClassVar[str]
     #: Whether plans need standard deviations at all points of the planner.
     plans_with_deviations: ClassVar[bool] = False
+    #: Whether beliefs change with what is seen.
+    learns: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -61,6 +78,9 @@ class Agent(abc.ABC):
         noise: Any = None,
         confidence: str | Confidence = "practical",
         planner: Any = "auto",
+        kernel: str | None = None,
+        update: str = "episode",
+        first: str | None = None,
         seed: int = 0,
     ) -> None:
         """Prepare to learn a task: an environment, its name, a Gymnasium id or object, or a
@@ -71,7 +91,13 @@ class Agent(abc.ABC):
         noise law, or the standard deviation of a Gaussian one, for states and rewards.
         ``confidence`` is "paper", "valid", "practical" or a ``Confidence``; ``planner`` is "auto"
         (what suits the problem), "grid", "bonus", "paper" (a grid, each plan to ε_l = √(H/l), by
-        estimate), "riccati", "arms" or a planner.
+        estimate), "mpc", "riccati", "arms" or a planner.
+
+        ``kernel`` is "auto" for kernels that fit themselves to the data, the default where nothing
+        is known of a system (Gymnasium's, unless kernels are given). ``update`` is "episode", as in
+        the paper, or "step": learn and plan anew at every step, which no theorem covers. ``first``
+        is the first episode: "random" actions, or the "prior"'s own plan; random by default when
+        kernels fit themselves by the episode, since nothing fits before there are data.
         """
         self.seed = integer("seed", seed, least=0)
         self.task = find_task(task, horizon=horizon)
@@ -81,7 +107,11 @@ class Agent(abc.ABC):
             reward_kernel=reward_kernel,
             transition_kernel=transition_kernel,
             noise=noise,
+            kernel=kernel,
         )
+        self.update = choice("update", update, ("episode", "step"))
+        usual = "random" if problem.fitted and update == "episode" else "prior"
+        self.first = choice("first", usual if first is None else first, ("random", "prior"))
         if problem.reward is not None:
             _require_reward(problem)
         self.confidence = self._confidence(as_confidence(confidence))
@@ -94,9 +124,13 @@ class Agent(abc.ABC):
             "noise": None if noise is None else repr(as_noise(noise)),
             "confidence": dataclasses.asdict(as_confidence(confidence)),
             "planner": planner if planner == "paper" else described(self.planner),
+            "kernel": kernel,
+            "update": self.update,
+            "first": self.first,
         }
         self.cumulative_regret = 0.0
         self.history: list[Told] = []
+        self._seen = 0  # steps of the episode under way that were learned from already
         self._plan: Plan | None = None
         self._first: np.ndarray | None = None
         self._exploit: Plan | None = None
@@ -110,21 +144,39 @@ class Agent(abc.ABC):
 
     def begin(self) -> None:
         """Make what is learned, before any data: here the prior beliefs."""
+        self.beliefs: Beliefs
+        self.fitted: Fitted | None = None
+        if self.problem.fitted:
+            self.fitted = Fitted.prior(self.problem, seed=self.seed)
+            self.beliefs = self.fitted.beliefs
+            return
         beliefs = self.problem.beliefs(*self.regularisers(), accuracy=self.accuracy)
         asked = self.planner.points(self.problem.mdp(beliefs.mean()))
         if asked is not None:
             beliefs = beliefs.remember(asked, limit=REMEMBERED, moments=self.plans_with_deviations)
-        self.beliefs: Beliefs = beliefs
+        self.beliefs = beliefs
 
     def learn_from(self, told: Told) -> None:
-        """Learn from an episode that was checked; on an error nothing has changed."""
+        """Learn from an episode (or some steps of one) that was checked; on an error nothing has
+        changed."""
         points = np.concatenate([told.states[:-1], told.actions], axis=1)
+        if self.fitted is not None:
+            after = self.fitted.after(points, told.rewards, told.outcomes, ended=told.terminated)
+            self.beliefs, self.fitted = after.beliefs, after
+            return
         targets = self.problem.transition_noise.embed(told.outcomes)
         self.beliefs = self.beliefs.condition(points, told.rewards, targets)
 
     def exploit(self, *, key: Key) -> Plan:
         """The best plan for what is believed now, exploration aside."""
         return self.planner(self.problem.mdp(self.beliefs.mean()), key=key)
+
+    @property
+    def noises(self) -> tuple[Noise, Noise]:
+        """Noise of rewards and transitions, as given or as fitted."""
+        if self.fitted is not None:
+            return self.fitted.noises
+        return self.problem.reward_noise, self.problem.transition_noise
 
     @property
     def gains(self) -> tuple[float, float]:
@@ -151,6 +203,8 @@ class Agent(abc.ABC):
 
     def solve(self, mdp: MDP, *, key: Key) -> Plan:
         """A plan for an MDP or a family; with the planner "paper" to ε_l = √(H/l) at the start."""
+        if self.fitted is not None:
+            mdp = self.fitted.ranged(mdp)
         if isinstance(self.planner, RiccatiPlanner):
             return self.planner(mdp, key=key, start=self._first)
         if not self.to_tolerance:
@@ -175,7 +229,11 @@ class Agent(abc.ABC):
         if first_state is not None:
             self._first = self._state("first_state", first_state)
         if self._plan is None:
-            self._plan = jax.block_until_ready(self.plan(key=episode_key(self.seed, self.episode)))
+            key = episode_key(self.seed, self.episode)
+            if self.first == "random" and self.episode == 0:
+                self._plan = Unplanned(policy=Uniform(self.problem.actions, key))
+            else:
+                self._plan = jax.block_until_ready(self.plan(key=key))
         return self._plan.policy
 
     @property
@@ -183,20 +241,56 @@ class Agent(abc.ABC):
         """The plan of the episode under way."""
         return self._plan
 
-    def tell(self, states: Any, actions: Any, rewards: Any, outcomes: Any = None) -> None:
+    def tell(
+        self,
+        states: Any,
+        actions: Any,
+        rewards: Any,
+        outcomes: Any = None,
+        *,
+        terminated: bool = False,
+        truncated: bool = False,
+    ) -> None:
         """Learn from an episode: states (H + 1, m), actions (H, q), rewards (H,).
 
         ``outcomes`` (H, m) are next states before they were brought into the state space, where
         known. Without them they are taken from the states, unwrapped along periodic axes; at the
-        border of a box that biases what is learned. On an error nothing has changed.
+        border of a box that biases what is learned. An episode that the system itself ended is
+        ``terminated``, one that was cut off ``truncated``; these may be shorter. On an error
+        nothing has changed.
         """
-        told = self._checked(states, actions, rewards, outcomes)
-        self.learn_from(told)
+        shorter = terminated or truncated
+        told = self._checked(states, actions, rewards, outcomes, terminated, shorter)
+        if self.update == "step":
+            # Step by step even when told at once: so a loaded agent comes to the same kernels.
+            for step in range(self._seen, len(told.rewards)):
+                self.learn_from(told.step(step))
+        else:
+            self.learn_from(told)
         self.history.append(told)
+        self._seen = 0
         self._plan = self._exploit = self._first = None
+
+    def see(
+        self, state: Any, action: Any, reward: Any, outcome: Any, *, terminated: bool = False
+    ) -> None:
+        """Learn from one step of the episode under way (``update="step"``); ``tell`` all of them
+        at its end."""
+        if self.update != "step":
+            raise ArgumentError("update", "'step' to learn within an episode", repr(self.update))
+        actions, rewards, outcomes = (
+            np.asarray(row, dtype=float)[None] for row in (action, reward, outcome)
+        )
+        after = np.asarray(self.problem.states.nearest(jnp.asarray(outcomes)))
+        states = np.concatenate([np.asarray(state, dtype=float)[None], after])
+        self.learn_from(Told(states, actions, rewards, outcomes, terminated))
+        self._seen += 1
+        self._plan = self._exploit = None
 
     def predict(self, observation: Any, period: int = 0) -> np.ndarray:
         """What the agent holds for the best action now, exploration aside."""
+        if isinstance(self.task, GymnasiumTask):
+            observation = self.task.state_of(observation)
         state = self._state("observation", observation)
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
@@ -233,13 +327,16 @@ class Agent(abc.ABC):
     def _arrays(self) -> dict[str, np.ndarray]:
         problem, H = self.problem, self.problem.horizon
         m, q = problem.states.dimension, problem.actions.dimension
-        empty = {"states": (H + 1, m), "actions": (H, q), "rewards": (H,), "outcomes": (H, m)}
-        return {
-            name: np.stack([getattr(told, name) for told in self.history])
-            if self.history
-            else np.zeros((0, *shape))
-            for name, shape in empty.items()
-        }
+        shapes = {"states": (H + 1, m), "actions": (H, q), "rewards": (H,), "outcomes": (H, m)}
+        arrays = {}
+        for name, shape in shapes.items():
+            # Behind the end of an episode that was shorter there is NaN.
+            arrays[name] = np.full((len(self.history), *shape), np.nan)
+            for place, told in zip(arrays[name], self.history, strict=True):
+                rows = getattr(told, name)
+                place[: len(rows)] = rows
+        arrays["terminated"] = np.array([told.terminated for told in self.history], bool)
+        return arrays
 
     def _confidence(self, given: Confidence) -> Confidence:
         """Norm bounds that the problem knows take the place of unknown ones."""
@@ -258,9 +355,19 @@ class Agent(abc.ABC):
         require_finite(argument, array)
         return array
 
-    def _checked(self, states: Any, actions: Any, rewards: Any, outcomes: Any) -> Told:
+    def _checked(
+        self,
+        states: Any,
+        actions: Any,
+        rewards: Any,
+        outcomes: Any,
+        terminated: bool,
+        shorter: bool,
+    ) -> Told:
         problem = self.problem
         H, m, q = problem.horizon, problem.states.dimension, problem.actions.dimension
+        if shorter and 1 <= np.size(rewards) <= H:
+            H = np.size(rewards)
         arrays = {}
         for name, given, shape in (
             ("states", states, (H + 1, m)),
@@ -282,7 +389,7 @@ class Agent(abc.ABC):
         problem.actions.require_inside("actions", arrays["actions"])
         if "outcomes" not in arrays:
             arrays["outcomes"] = _unwrapped(problem, arrays["states"])
-        return Told(**arrays)
+        return Told(**arrays, terminated=bool(terminated))
 
 
 @jax.jit

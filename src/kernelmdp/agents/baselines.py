@@ -25,6 +25,7 @@ class Random(Agent):
     """Draws every action uniformly and learns nothing."""
 
     name: ClassVar[str] = "random"
+    learns: ClassVar[bool] = False
 
     def plan(self, *, key: Key) -> Plan:
         return Unplanned(policy=Uniform(self.problem.actions, key))
@@ -37,6 +38,7 @@ class Oracle(Agent):
     """Knows the truth: plays the optimal policy, and must have regret zero."""
 
     name: ClassVar[str] = "oracle"
+    learns: ClassVar[bool] = False
 
     def __init__(self, task: Any, **words: Any) -> None:
         """As for other agents, but the task must be an environment whose truth is known."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from kernelmdp.errors import CheckpointError
 
-FORMAT, VERSION = "kernelmdp agent", 1
-ARRAYS = ("states", "actions", "rewards", "outcomes")
+FORMAT, VERSION = "kernelmdp agent", 2
+ARRAYS = ("states", "actions", "rewards", "outcomes", "terminated")
 
 
 #: What zipfile, json and NumPy raise on files that are cut, foreign or meant to harm.

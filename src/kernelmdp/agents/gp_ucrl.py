@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from kernelmdp.agents.base import Agent
 from kernelmdp.confidence import ConfidenceSets
-from kernelmdp.planners import Plan
+from kernelmdp.planners import Plan, Unplanned
 from kernelmdp.types import Key
 
 
@@ -27,13 +27,14 @@ class GPUCRL(Agent):
     def confidence_sets(self) -> ConfidenceSets:
         """The sets of the coming episode."""
         problem = self.problem
+        reward_noise, transition_noise = self.noises
         return self.confidence.sets(
             self.beliefs,
             episode=self.episode + 1,
             horizon=problem.horizon,
             domain=problem.points,
-            reward_noise=problem.reward_noise,
-            transition_noise=problem.transition_noise,
+            reward_noise=reward_noise,
+            transition_noise=transition_noise,
         )
 
     def regularisers(self) -> tuple[float, Any]:
@@ -52,6 +53,8 @@ class GPUCRL(Agent):
         return self.confidence_sets().reason
 
     def diagnostics(self) -> dict[str, float]:
+        if isinstance(self.planned, Unplanned):  # a first episode of random actions
+            return {}
         return {
             "beta_reward": float(self.sets.beta_reward),
             "beta_transition": float(self.sets.beta_transition),

@@ -11,7 +11,10 @@ from jaxtyping import Array
 
 from kernelmdp.agents.regret import Judge
 from kernelmdp.envs import Environment
-from kernelmdp.mdp import play
+from kernelmdp.mdp import MDP, Episode, step
+from kernelmdp.mdp.policy import Player
+from kernelmdp.numerics.modules import jit
+from kernelmdp.types import Key
 
 #: Points at which sets are checked against a known truth.
 CHECKED = 400
@@ -32,12 +35,19 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
         begin = time.perf_counter()
         policy = agent.ask(start)
         planned = time.perf_counter()
-        if judge is not None:
-            episode = jax.tree.map(np.asarray, play(task.mdp, policy, start, key=play_key))
+        if agent.update == "step":
+            player = Stepwise(agent)
+            if judge is not None:
+                episode = play_by_step(task.mdp, player, start, key=play_key)
+            else:
+                number = int(jax.random.randint(play_key, (), 0, 2**31 - 1))
+                episode = task.play(player, seed=number, watch=player.watch)
+        elif judge is not None:
+            episode = jax.tree.map(np.asarray, task.play(policy, start, key=play_key))
         else:
             number = int(jax.random.randint(play_key, (), 0, 2**31 - 1))
-            episode = task.play(policy, seed=number)
-            start = episode.states[0]
+            episode = task.play(policy.player(), seed=number)
+        start = jnp.asarray(episode.states[0])
         row: dict[str, Any] = {"episode": agent.episode + 1, "return": episode.total}
         row |= agent.diagnostics()
         row["planned_value"] = agent.planned.value(start)
@@ -55,13 +65,92 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
             }
             if hasattr(agent, "sets"):
                 row |= _coverage(agent.sets, task, checked)
+        row |= widths(agent, episode.points)
         row["plan_seconds"] = planned - begin
         begin = time.perf_counter()
-        agent.tell(episode.states, episode.actions, episode.rewards, episode.outcomes)
+        told = (episode.states, episode.actions, episode.rewards, episode.outcomes)
+        if episode.terminated or len(episode.rewards) == agent.problem.horizon:
+            ending = {"terminated": True} if episode.terminated else {}
+        else:
+            ending = {"truncated": True}
+        agent.tell(*told, **ending)
         jax.block_until_ready(getattr(agent, "beliefs", None))
         row["update_seconds"] = time.perf_counter() - begin
         row["gain_reward"], row["gain_transition"] = agent.gains
         yield row
+
+
+class Stepwise:
+    """An agent that learns and plans anew at every step of an episode (``update="step"``).
+
+    What a policy remembers is handed to the one that follows it.
+    """
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = agent
+        self.player = Player(agent.ask())
+
+    def __call__(self, state: Any, period: int) -> np.ndarray:
+        self.player.policy = self.agent.ask(state)
+        return self.player(state, period)
+
+    def watch(self, state: Any, action: Any, reward: float, outcome: Any, terminated: bool) -> None:
+        """What came of the action."""
+        self.agent.see(state, action, reward, outcome, terminated=terminated)
+
+
+def play_by_step(mdp: MDP, player: Stepwise, start: Any, *, key: Key) -> Episode:
+    """One episode in a known MDP, watched; its noise is that of ``play`` with the same key."""
+    states, rows = [np.asarray(start)], []
+    ended = False
+    for period in range(mdp.horizon):
+        action = player(states[-1], period)
+        point = jnp.asarray(np.concatenate([states[-1], action])[None, :])
+        found = _step(mdp, point, jax.random.fold_in(key, period))
+        reward, outcome, after, ended = (np.asarray(row)[0] for row in found)
+        player.watch(states[-1], action, reward, outcome, bool(ended))
+        rows.append((action, reward, outcome))
+        states.append(after)
+        if ended:
+            break
+    actions, rewards, outcomes = (
+        jnp.asarray(np.stack(column)) for column in zip(*rows, strict=True)
+    )
+    states_seen = jnp.asarray(np.stack(states))
+    return Episode(states_seen, actions, rewards, outcomes, terminated=bool(ended))
+
+
+@jit
+def _step(mdp: MDP, point: Array, key: Key) -> tuple[Array, ...]:
+    m = mdp.states.dimension
+    rewards, outcomes, after = step(mdp, point[:, :m], point[:, m:], key=key)
+    ended = jnp.zeros(1, bool) if mdp.termination is None else mdp.termination(point, after)
+    return rewards, outcomes, after, ended
+
+
+def widths(agent: Any, points: np.ndarray) -> dict[str, float]:
+    """How little was known, before the episode, where it went: sums over points (H, d).
+
+    Half-widths β_R σ_R and ρ of the sets; σ_R and ‖σ_P‖ for agents that have none. Twice the first
+    and 2L times the second are this episode's share of a regret certificate (``theory``).
+    """
+    if agent.update == "step":  # what was known before the episode is not kept
+        return {}
+    beliefs, count = getattr(agent, "beliefs", None), len(points)
+    # Episodes that ended early are filled up: one program serves every length.
+    missing = agent.problem.horizon - count
+    z = jnp.asarray(np.concatenate([points, np.repeat(points[-1:], missing, axis=0)]))
+    if hasattr(agent, "sets"):
+        reward, transition = agent.sets.half_widths(z)
+    elif beliefs is not None and agent.learns:
+        reward = beliefs.predict_reward(z)[1]
+        transition = np.linalg.norm(np.asarray(beliefs.transition.predict(z)[1]), axis=1)
+    else:
+        return {}
+    return {
+        "width_reward": float(np.sum(np.asarray(reward)[:count])),
+        "width_transition": float(np.sum(np.asarray(transition)[:count])),
+    }
 
 
 def _coverage(sets: Any, environment: Environment, points: Array) -> dict[str, float]:

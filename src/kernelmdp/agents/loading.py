@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from kernelmdp.agents import checkpoint
 from kernelmdp.agents.base import Agent
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
@@ -57,7 +59,7 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
         raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
     task = find_task(task)
     # Before the agent is made, which may fail for reasons that only follow from this one.
-    own = ("reward", "reward_kernel", "transition_kernel", "noise")
+    own = ("reward", "reward_kernel", "transition_kernel", "noise", "kernel")
     here = problem_of(task, **{name: words.get(name) for name in own}).summary()
     wrong = [k for k in here if here[k] != saved.get(k)]
     if wrong:
@@ -68,7 +70,14 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
     agent = kind(task, seed=seed, **words)
     if len({len(arrays[name]) for name in checkpoint.ARRAYS}) > 1:
         raise CheckpointError(f"{path}: arrays of different numbers of episodes")
-    for rows in zip(*(arrays[name] for name in checkpoint.ARRAYS), strict=True):
-        agent.tell(*rows)
+    for *rows, terminated in zip(*(arrays[name] for name in checkpoint.ARRAYS), strict=True):
+        states, *others = rows
+        length = int(np.isfinite(rows[2]).sum())
+        agent.tell(
+            states[: length + 1],
+            *(row[:length] for row in others),
+            terminated=bool(terminated),
+            truncated=not terminated and 0 < length < len(rows[2]),
+        )
     agent.cumulative_regret = cumulative
     return agent

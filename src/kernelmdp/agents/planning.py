@@ -7,13 +7,13 @@ from kernelmdp.agents.problem import Problem
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Categorical
 from kernelmdp.numerics.checks import choice
-from kernelmdp.planners import ArmPlanner, GridPlanner, RiccatiPlanner
+from kernelmdp.planners import ArmPlanner, GridPlanner, MPCPlanner, RiccatiPlanner
 
 #: Numbers S·S·A of a table beyond which optimism is a bonus rather than a search.
 LARGE_TABLE = 200_000
 #: Planners by the name of their class, as checkpoints have them.
 PLANNERS: dict[str, Any] = {
-    kind.__name__: kind for kind in (GridPlanner, RiccatiPlanner, ArmPlanner)
+    kind.__name__: kind for kind in (GridPlanner, MPCPlanner, RiccatiPlanner, ArmPlanner)
 }
 
 
@@ -23,12 +23,14 @@ def as_planner(given: Any, problem: Problem) -> Any:
         if not isinstance(given, tuple(PLANNERS.values())):
             raise ArgumentError("planner", "a planner or the word for one", repr(given))
         return given
-    word = choice("planner", given, ("auto", "grid", "bonus", "paper", "riccati", "arms"))
+    word = choice("planner", given, ("auto", "grid", "bonus", "paper", "mpc", "riccati", "arms"))
     word = problem.planner if word == "auto" else word
     if word == "riccati":
         return RiccatiPlanner()
     if word == "arms":
         return ArmPlanner()
+    if word == "mpc":
+        return MPCPlanner()
     cells = problem.mean_dimension**2 * len(problem.actions.spread(1))
     large = isinstance(problem.transition_noise, Categorical) and cells > LARGE_TABLE
     apart = problem.states.finite and not isinstance(problem.transition_noise, Categorical)

@@ -56,6 +56,11 @@ class Problem:
     state_points: tuple[int, ...] | None = None
     action_points: tuple[int, ...] | None = None
     planner: str = "grid"
+    #: Whether kernels are fitted to the data; those above are then not used.
+    fitted: bool = False
+    #: Axes of the state whose bounds are provisional.
+    unbounded: tuple[int, ...] = ()
+    termination: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if not self.scale:
@@ -107,8 +112,8 @@ class Problem:
             "actions": repr(self.actions),
             "horizon": self.horizon,
             "reward": "learned" if self.reward is None else "known",
-            "reward_kernel": str(self.reward_kernel),
-            "transition_kernel": str(self.transition_kernel),
+            "reward_kernel": "auto" if self.fitted else str(self.reward_kernel),
+            "transition_kernel": "auto" if self.fitted else str(self.transition_kernel),
             "reward_noise": repr(self.reward_noise),
             "transition_noise": repr(self.transition_noise),
             "offset": self.offset,
@@ -127,6 +132,7 @@ class Problem:
             reward_range=self.reward_range,
             metric=self.scale,
             lipschitz=self.lipschitz,
+            termination=self.termination,
         )
 
     def beliefs(
@@ -184,7 +190,13 @@ def gymnasium_task(task: Any, **options: Any) -> GymnasiumTask:
 
 
 def problem_of(
-    task: Any, *, reward: Any, reward_kernel: Any, transition_kernel: Any, noise: Any
+    task: Any,
+    *,
+    reward: Any,
+    reward_kernel: Any,
+    transition_kernel: Any,
+    noise: Any,
+    kernel: str | None = None,
 ) -> Problem:
     """What an agent is told of a task, with the words of its user put first."""
     if isinstance(task, Problem):
@@ -193,6 +205,17 @@ def problem_of(
         found = _problem_of_environment(task)
     else:
         found = _problem_of_gymnasium(task)
+    if kernel is not None and kernel != "auto":
+        raise ArgumentError("kernel", "'auto', or reward_kernel and transition_kernel", kernel)
+    given = reward_kernel is not None or transition_kernel is not None
+    if kernel == "auto":
+        if given:
+            raise ArgumentError("kernel", "None when kernels are given", repr(kernel))
+        found = _fitting_itself(found)
+    elif given:
+        if found.unbounded:  # kernels that are given live on a domain
+            task.require_bounds()
+        found = dataclasses.replace(found, fitted=False)
     words: dict[str, Any] = {}
     truth = task.known_reward if not isinstance(task, Problem) else task.reward
     if reward != "learned" or not isinstance(task, Problem):
@@ -241,6 +264,22 @@ def _problem_of_environment(environment: Environment) -> Problem:
         state_points=environment.state_points,
         action_points=environment.action_points,
         planner=environment.planner,
+        termination=mdp.termination,
+    )
+
+
+def _fitting_itself(problem: Problem) -> Problem:
+    """The problem with kernels to be fitted: increments in units of the axes' widths."""
+    if not isinstance(problem.states, Box):
+        raise ArgumentError("kernel", "kernels for a table", "'auto'")
+    low, high = problem.states.bounds
+    return dataclasses.replace(
+        problem,
+        fitted=True,
+        offset="identity",
+        scale=tuple(STEP * (high - low)),
+        norm_reward=None,
+        norm_transition=None,
     )
 
 
@@ -262,6 +301,9 @@ def _problem_of_gymnasium(task: GymnasiumTask) -> Problem:
         transition_noise=Gaussian(NOISE * STEP * (high - low), estimated=True),
         offset="identity",
         scale=tuple(STEP * (high - low)),
+        planner="grid" if task.states.dimension <= 2 else "mpc",
+        fitted=True,
+        unbounded=task.unbounded,
     )
 
 

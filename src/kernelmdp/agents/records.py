@@ -23,6 +23,8 @@ COLUMNS = (
     "gain_transition",
     "covered_reward",
     "covered_transition",
+    "width_reward",
+    "width_transition",
     "planned_value",
     "planning_error",
     "r_hat",

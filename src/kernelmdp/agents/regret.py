@@ -55,7 +55,10 @@ class Measure(abc.ABC):
 
 
 class Returns(Measure):
-    """Where nothing is random the return of an episode is the value."""
+    """Where nothing is random the return of an episode is the value.
+
+    So it is taken, as an unbiased estimate, where states have too many coordinates for a grid.
+    """
 
     def optimum(self, start: Any) -> Value:
         return self.environment.optimal_value(start)
@@ -109,6 +112,8 @@ def _measure_for(environment: Environment) -> Measure:
         return Quadratic(environment)
     if environment.mdp.horizon == 1:
         return OnePeriod(environment)
+    if environment.planner == "mpc":
+        return Returns(environment)
     if any(environment.mdp.transition_noise.sizes):
         return OnGrid(environment)
     return Returns(environment)

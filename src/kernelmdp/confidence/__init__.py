@@ -17,6 +17,7 @@ from kernelmdp.confidence.smoothness import (
     constants_level,
     estimated_supremum,
     slope_bound,
+    slopes,
     supremum,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "net_counts",
     "rkhs_beta",
     "slope_bound",
+    "slopes",
     "supremum",
 ]

@@ -46,10 +46,13 @@ class GainCurve:
     def before(self, episode: int) -> float:
         """The bound at n = (episode − 1)·H."""
         while len(self._values) < episode:
-            n = len(self._values) * self.horizon
-            bound = sum(part.bound(n) for part in self._parts)
+            bound = self.at(len(self._values) * self.horizon)
             self._values.append(max(self._values[-1], bound))  # a larger bound is still one
         return self._values[episode - 1]
+
+    def at(self, n: int) -> float:
+        """The bound at any n, by itself."""
+        return sum(part.bound(n) for part in self._parts) if n > 0 else 0.0
 
 
 class _Part:

@@ -38,7 +38,7 @@ def net(domain: Domain, *, slope: Number, episode: Number) -> tuple[Net, Float[A
     Each box of a product is laid out by itself, as the paper does with S and A; a finite set
     counts with its points.
     """
-    low, sides, together, log_points = _layout(domain)
+    low, sides, together, log_points = layout(domain)
     counts = net_counts(
         sides=jnp.asarray(sides), together=jnp.asarray(together), slope=slope, episode=episode
     )
@@ -47,13 +47,13 @@ def net(domain: Domain, *, slope: Number, episode: Number) -> tuple[Net, Float[A
 
 def log_count(domain: Domain) -> float:
     """ln of the number of points of finite sets in a domain, |Z| of a finite one."""
-    return _layout(domain)[3]
+    return layout(domain)[3]
 
 
-def _layout(domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def layout(domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Lower ends, lengths (0 when finite), axes laid out together, ln of the finite points."""
     if isinstance(domain, Product):
-        parts = [_layout(part) for _, part in domain.factors]
+        parts = [layout(part) for _, part in domain.factors]
         low, sides, together = (np.concatenate([p[i] for p in parts]) for i in range(3))
         return low, sides, together, float(sum(p[3] for p in parts))
     low, high = domain.bounds

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.layouts import Rotated, Shared
+from kernelmdp.gp.layouts import Rotated, Shared, Side
 
 SHAPES = ("trace", "lmax", "ellipsoid")
 
@@ -22,7 +22,7 @@ def deviations(
     Read off the layout where it knows them: only the dense one needs Σ(z) itself.
     """
     layout = posterior.layout
-    if isinstance(layout, Shared):
+    if isinstance(layout, Shared | Side):
         return std, jnp.eye(layout.outputs, dtype=points.dtype)
     if isinstance(layout, Rotated):
         rows = layout.rows(points.astype(posterior.dtype))

@@ -1,6 +1,7 @@
 """Environments to learn in, each with its truth, and Gymnasium's in both directions."""
 
 from kernelmdp.envs.bandits import bandit
+from kernelmdp.envs.cos_sin import cos_sin_pairs
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment, register
 from kernelmdp.envs.gymnasium_task import GymnasiumTask, from_gymnasium
@@ -14,6 +15,7 @@ __all__ = [
     "GymnasiumTask",
     "bandit",
     "base_return",
+    "cos_sin_pairs",
     "from_gymnasium",
     "make",
     "names",

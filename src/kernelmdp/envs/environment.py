@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import FiniteSet
-from kernelmdp.errors import ArgumentError, ShapeError
+from kernelmdp.errors import ArgumentError, ShapeError, UnknownPropertyError
 from kernelmdp.kernels import Kernel, OutputKernel
-from kernelmdp.mdp import MDP, Known, StateGrid, Value, action_grid, optimal_value
+from kernelmdp.mdp import MDP, Episode, Known, Policy, StateGrid, Value, action_grid, play
+from kernelmdp.mdp.evaluation import Optimum, solve
 from kernelmdp.mdp.linear import QuadraticTruth
 from kernelmdp.numerics.checks import choice, float_array, require_finite
 from kernelmdp.types import Key
@@ -54,10 +55,15 @@ class Environment:
     accuracy: float = 1e-3
     #: The optimal value at the fixed start when it was computed beforehand.
     optimum: Value | None = None
-    #: Which planner suits it: "grid", "riccati" for linear-quadratic control, "arms" for bandits.
+    #: V*_1 as a function of the state, where a grid is no way to find it.
+    reference: Callable[[tuple[float, ...]], Value] | None = None
+    #: Which planner suits it: "grid", "mpc" for more coordinates than a grid can have, "riccati"
+    #: for linear-quadratic control, "arms" for bandits.
     planner: str = "grid"
     #: The MDP as an agent is told to see it, where that is not the truth.
     believed: MDP | None = None
+    #: A picture of a state, as bytes (rows, columns, 3).
+    drawing: Callable[[np.ndarray], np.ndarray] | None = None
     #: What ``make`` was asked for, to make it again.
     spec: dict[str, Any] | None = None
     _values: dict[tuple[float, ...], Value] = dataclasses.field(
@@ -67,7 +73,7 @@ class Environment:
     def __post_init__(self) -> None:
         m, q = self.mdp.states.dimension, self.mdp.actions.dimension
         choice("offset", self.offset, ("zero", "identity", "uniform"))
-        choice("planner", self.planner, ("grid", "riccati", "arms"))
+        choice("planner", self.planner, ("grid", "mpc", "riccati", "arms"))
         fine_states, fine_actions = self.optimum_points
         for argument, given, size in (
             ("scale", self.scale, self.seen.mean_dimension),
@@ -132,6 +138,23 @@ class Environment:
         """The start of an episode: ``state`` when it is given, else as ``starts``."""
         return self.starts(key) if state is None else jnp.asarray(self._state(state))
 
+    def play(self, policy: Policy, start: Float[Array, " m"], *, key: Key) -> Episode:
+        """One episode of a policy in the truth; it is shorter than H when it terminates."""
+        episode = play(self.mdp, policy, start, key=key)
+        if self.mdp.termination is None:
+            return episode
+        ends = np.asarray(self.mdp.termination(jnp.asarray(episode.points), episode.states[1:]))
+        if not ends.any():
+            return episode
+        last = int(ends.argmax()) + 1
+        return Episode(
+            episode.states[: last + 1],
+            episode.actions[:last],
+            episode.rewards[:last],
+            episode.outcomes[:last],
+            terminated=True,
+        )
+
     def residuals(
         self, points: Float[Array, "n d"], outcomes: Float[Array, "n m"]
     ) -> Float[Array, "n m"]:
@@ -148,14 +171,24 @@ class Environment:
         state = self._state(start)
         if self.optimum is not None and state == self.start:
             return self.optimum
-        if state not in self._values and self.planner == "riccati":
-            self._values[state] = self.quadratic.optimum(state)
         if state not in self._values:
-            states, actions = self.optimum_points
-            self._values[state] = optimal_value(
-                self.mdp, state, state_points=states, action_points=actions
-            )
+            self._values[state] = self._optimum_at(state)
         return self._values[state]
+
+    def _optimum_at(self, state: tuple[float, ...]) -> Value:
+        if self.reference is not None:
+            return self.reference(state)
+        if self.planner == "riccati":
+            return self.quadratic.optimum(state)
+        if self.planner == "mpc":
+            raise UnknownPropertyError(f"{self.name}: no optimal value is known")
+        return self._solved.at(state)
+
+    @functools.cached_property
+    def _solved(self) -> Optimum:
+        """V*_1 on the fine grid, for every state at once."""
+        states, actions = self.optimum_points
+        return solve(self.mdp, state_points=states, action_points=actions)
 
     def _state(self, value: Any) -> tuple[float, ...]:
         """A state as a tuple, checked to be one of this environment's."""

@@ -1,5 +1,6 @@
 """Our environments as Gymnasium's: the truth, stepped, with the state as observation."""
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -7,13 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from kernelmdp.domains import Domain, FiniteSet
+from kernelmdp.domains import Box, Domain, FiniteSet
+from kernelmdp.envs.cos_sin import CosSin, Seen
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.registry import make
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.mdp import MDP, step
+from kernelmdp.numerics.checks import choice
 from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
@@ -24,7 +27,13 @@ IDS = {
     "kernelmdp/GpPrior-v0": "gp-prior",
     "kernelmdp/PendulumSwingup-v0": "pendulum-swingup",
     "kernelmdp/PendulumCoarse-v0": "pendulum-coarse",
+    "kernelmdp/Pendulum-v0": "pendulum",
+    "kernelmdp/PendulumNoisy-v0": "pendulum-noisy",
+    "kernelmdp/CartPoleSwingup-v0": "cartpole-swingup",
+    "kernelmdp/CartPoleBalance-v0": "cartpole-balance",
 }
+#: What an observation is where it is not the state.
+OBSERVATIONS = {"pendulum-noisy": "cos-sin"}
 
 
 def register() -> None:
@@ -38,7 +47,7 @@ def register() -> None:
             gymnasium.register(
                 identifier,
                 entry_point="kernelmdp.envs.gymnasium_env:GymnasiumEnvironment",
-                kwargs={"name": name},
+                kwargs={"name": name, "observation": OBSERVATIONS.get(name, "state")},
             )
 
 
@@ -48,29 +57,60 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
     ``instance`` is the seed of ``make``; ``reset(seed=...)`` seeds the noise. A finite action set
     is Discrete, by place. ``reset(options={"state": s})`` starts in s. ``info`` has the raw
     "outcome" (before its projection to the state space; the start itself at reset), and the
-    "period" that comes next, counted from 0.
+    "period" that comes next, counted from 0. With ``observation="cos-sin"`` an angle is observed
+    as its cosine and sine. Pendulums and cart-poles are drawn with ``render_mode="rgb_array"``.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012  (as Gymnasium declares it)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
 
     def __init__(
         self,
         name: str = "rkhs",
         *,
         instance: int = 0,
+        observation: str = "state",
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if render_mode is not None:
-            raise ArgumentError("render_mode", "None: nothing is drawn", render_mode)
         self.environment: Environment = make(name, seed=instance, **options)
-        self.render_mode = None
         mdp = self.environment.mdp
-        low, high = mdp.states.bounds
+        if self.environment.drawing is None:
+            self.metadata = {"render_modes": []}
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ArgumentError(
+                "render_mode", f"None or one of {self.metadata['render_modes']}", repr(render_mode)
+            )
+        self.render_mode = render_mode
+        choice("observation", observation, ("state", "cos-sin"))
+        angles = mdp.states.periodic if isinstance(mdp.states, Box) else ()
+        self.view = CosSin(mdp.states.dimension, angles if observation == "cos-sin" else ())
+        low, high = self.states.bounds
         self.observation_space = spaces.Box(low, high, dtype=np.float64)
         self.action_space = _action_space(mdp.actions)
         self._state: np.ndarray | None = None
         self._period = 0
+        self._over = True
+
+    @property
+    def states(self) -> Domain:
+        """Where observations live."""
+        states = self.environment.mdp.states
+        return self.view.box(states) if self.view.angles and isinstance(states, Box) else states
+
+    @property
+    def known_reward(self) -> Callable[..., Any]:
+        """The true mean reward, as a function of points (observation, action)."""
+        reward = self.environment.known_reward
+        return Seen(reward, self.view) if self.view.angles else reward
+
+    def render(self) -> Any:
+        """The picture of the state, where a render mode was asked for."""
+        if self.render_mode is None:
+            return None
+        if self._state is None:
+            raise KernelMDPError("render: the episode is not begun; call reset first")
+        assert self.environment.drawing is not None
+        return self.environment.drawing(self._state)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -81,11 +121,11 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
         start_key, self._key = jax.random.split(self._key)
         given = (options or {}).get("state")
         self._state = np.array(self.environment.reset(key=start_key, state=given))
-        self._period = 0
-        return self._state.copy(), {"outcome": self._state.copy(), "period": 0}
+        self._period, self._over = 0, False
+        return self.view(self._state), {"outcome": self.view(self._state), "period": 0}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        if self._state is None or self._period >= self.environment.mdp.horizon:
+        if self._state is None or self._over:
             raise KernelMDPError("step: the episode is over or not begun; call reset first")
         mdp = self.environment.mdp
         if not self.action_space.contains(action):
@@ -95,20 +135,24 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
             dtype=np.float64,
         )
         key = jax.random.fold_in(self._key, self._period)
-        reward, outcome, state = _step(mdp, jnp.asarray(self._state), jnp.asarray(row), key)
+        reward, outcome, state, ended = _step(mdp, jnp.asarray(self._state), jnp.asarray(row), key)
         self._state = np.array(state)
         self._period += 1
-        info = {"outcome": np.array(outcome), "period": self._period}
-        over = self._period >= mdp.horizon
-        return self._state.copy(), float(reward), False, over, info
+        info = {"outcome": self.view(np.array(outcome)), "period": self._period}
+        terminated, truncated = bool(ended), self._period >= mdp.horizon
+        self._over = terminated or truncated
+        return self.view(self._state), float(reward), terminated, truncated, info
 
 
 @jit
 def _step(
     mdp: MDP, state: Float[Array, " m"], action: Float[Array, " q"], key: Key
-) -> tuple[Float[Array, ""], Float[Array, " m"], Float[Array, " m"]]:
+) -> tuple[Float[Array, ""], Float[Array, " m"], Float[Array, " m"], Bool[Array, ""]]:
     rewards, outcomes, after = step(mdp, state[None, :], action[None, :], key=key)
-    return rewards[0], outcomes[0], after[0]
+    ended = jnp.zeros(1, bool)
+    if mdp.termination is not None:
+        ended = mdp.termination(jnp.concatenate([state, action])[None, :], after)
+    return rewards[0], outcomes[0], after[0], ended[0]
 
 
 def _action_space(actions: Domain) -> spaces.Space[Any]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
@@ -11,10 +11,15 @@ import numpy as np
 from gymnasium import spaces
 
 from kernelmdp.domains import Box, Domain, FiniteSet
+from kernelmdp.envs.cos_sin import Circles, cos_sin_pairs
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment
-from kernelmdp.errors import ArgumentError, DataError, ShapeError
+from kernelmdp.envs.gymnasium_spaces import actions_of, states_of
+from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
 from kernelmdp.mdp import Episode
 from kernelmdp.numerics.checks import integer
+
+#: First observations that are looked at for angles.
+RESETS = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,6 +33,12 @@ class GymnasiumTask:
     actions: Domain
     horizon: int
     known_reward: Callable[..., Any] | None = None
+    #: Axes on which observations have no bounds: those of ``states`` are provisional, to be
+    #: replaced from data (``dataclasses.replace(task, states=...)``). There a state is the
+    #: observation brought between them, and the outcome what was observed.
+    unbounded: tuple[int, ...] = ()
+    #: Which pairs of an observation are a cosine and a sine: each is one angle of the state.
+    circles: Circles = dataclasses.field(default_factory=Circles)
 
     @property
     def name(self) -> str:
@@ -45,67 +56,106 @@ class GymnasiumTask:
         that state is one of its own."""
         return isinstance(self.states, FiniteSet)
 
+    def require_bounds(self) -> None:
+        """An error where an axis has only provisional bounds: for planners that need true ones."""
+        if self.unbounded:
+            raise ArgumentError(
+                "states",
+                f"states=Box(low, high) with {self.states.dimension} finite bounds each",
+                f"an observation space without bounds in coordinates {list(self.unbounded)}",
+            )
+
     def play(
         self,
         policy: Callable[[np.ndarray, int], Any],
         *,
         seed: int | None = None,
         options: dict[str, Any] | None = None,
+        watch: Callable[[np.ndarray, np.ndarray, float, np.ndarray, bool], None] | None = None,
     ) -> Episode:
         """One episode of policy(state, period) -> action, the period counted from 0.
 
-        ``seed`` and ``options`` go to the environment's ``reset``.
+        ``seed`` and ``options`` go to the environment's ``reset``. The episode is shorter than H
+        when the environment ends it: ``terminated`` by itself, or else cut off, which says nothing
+        about its last state. In a table a terminated episode goes on in its last state instead.
+        ``watch`` is told of every step at once: state, action, reward, outcome and whether the
+        environment ended the episode.
         """
-        observation, _ = self.env.reset(seed=seed, options=options)
-        states, actions, rewards, outcomes = [self._state(observation, "at the start")], [], [], []
-        over = terminated = truncated = False
-        earned: Any
+        observation, _ = self._ask("at the start", self.env.reset, seed=seed, options=options)
+        seen = [self._observed(observation, "at the start")]
+        states, actions, rewards, outcomes = [self._state(seen[0])], [], [], []
+        terminated = truncated = False
         info: dict[str, Any] = {}
         for period in range(self.horizon):
             where = f"after step {period}"
             action = np.atleast_1d(np.asarray(policy(states[-1], period), dtype=float))
             sent = self._send(action)
-            if over:  # the last state is left no more and pays nothing
+            if terminated:  # the last state of a table is left no more and pays nothing
                 earned = 0.0
             else:
-                observation, earned, terminated, truncated, info = self.env.step(sent)
-            reward = float(earned)
-            states.append(self._state(observation, where))
-            if not math.isfinite(reward):
-                raise DataError("reward", "a finite number", f"{reward} {where}")
-            actions.append(action)
-            rewards.append(reward)
-            outcomes.append(self._outcome(states[-2], states[-1], info))
-            over = terminated and self.absorbing
-            if (terminated or truncated) and not over and period + 1 < self.horizon:
-                raise ArgumentError(
-                    "env",
-                    f"episodes of {self.horizon} steps (pass horizon=... for shorter ones)",
-                    f"an episode {'terminated' if terminated else 'truncated'} {where}",
+                observation, earned, terminated, truncated, info = self._ask(
+                    where, self.env.step, sent
                 )
+            seen.append(self._observed(observation, where))
+            states.append(self._state(seen[-1]))
+            actions.append(action)
+            rewards.append(_reward(earned, where))
+            outcomes.append(self._outcome(states[-2], seen[-1], info))
+            if watch is not None:
+                watch(states[-2], action, rewards[-1], outcomes[-1], bool(terminated))
+            if truncated or (terminated and not self.absorbing):
+                break
         columns = (np.stack(states), np.stack(actions), np.array(rewards), np.stack(outcomes))
-        return Episode(*(jnp.asarray(column) for column in columns))
+        return Episode(*(jnp.asarray(column) for column in columns), terminated=bool(terminated))
 
-    def _state(self, observation: Any, where: str) -> np.ndarray:
+    def _ask(self, where: str, call: Callable[..., Any], *given: Any, **words: Any) -> Any:
+        """What the environment answers; an exception of its own becomes ours, with the step."""
+        try:
+            return call(*given, **words)
+        except KernelMDPError:
+            raise
+        except Exception as error:
+            said = " ".join(str(error).split()) or "no message"
+            raise KernelMDPError(
+                f"env: {self.name} raised {type(error).__name__} {where}: {said}"
+            ) from error
+
+    def state_of(self, observation: Any) -> np.ndarray:
+        """The state that an observation is of."""
+        return self._state(self._observed(observation, "given"))
+
+    def _observed(self, observation: Any, where: str) -> np.ndarray:
+        """An observation as the numbers of a state, checked; angles are between their ends."""
         space = self.env.observation_space
         if isinstance(space, spaces.Discrete):
             return np.array([float(int(observation) - int(space.start))])
         assert isinstance(self.states, Box)
-        state = np.asarray(observation, dtype=float)
-        if state.shape != (self.states.dimension,):
-            raise ShapeError(
-                "observation", f"{self.states.dimension} numbers", f"shape {state.shape} {where}"
-            )
+        try:
+            state = np.array(observation, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError("observation", "numbers", f"{observation!r} {where}") from None
+        expected = self.states.dimension + len(self.circles.pairs)
+        if state.shape != (expected,):
+            raise ShapeError("observation", f"{expected} numbers", f"shape {state.shape} {where}")
         if not np.isfinite(state).all():
             bad = int(np.argmin(np.isfinite(state)))
             raise DataError(
                 "observation", "finite numbers", f"{state[bad]} in coordinate {bad} {where}"
             )
+        state = self.circles(state)
         around = list(self.states.periodic)
         if around:
-            state[around] = np.asarray(self.states.nearest(jnp.asarray(state)[None, :]))[0, around]
-        self.states.require_inside(f"observation {where}", jnp.asarray(state)[None, :])
+            state[around] = self._nearest(state)[around]
+        inside = state.copy()
+        inside[list(self.unbounded)] = self._nearest(state)[list(self.unbounded)]
+        self.states.require_inside(f"observation {where}", inside[None, :])
         return state
+
+    def _state(self, observed: np.ndarray) -> np.ndarray:
+        return self._nearest(observed) if self.unbounded else observed
+
+    def _nearest(self, state: np.ndarray) -> np.ndarray:
+        return np.asarray(self.states.nearest(state[None, :]))[0]
 
     def _outcome(self, before: np.ndarray, after: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """The raw outcome. Elsewhere than in ours it is the next state, with angles unwrapped: a
@@ -135,17 +185,36 @@ class GymnasiumTask:
         return action.astype(space.dtype)
 
 
+def _reward(earned: Any, where: str) -> float:
+    try:
+        reward = np.asarray(earned, dtype=float).item()
+    except (TypeError, ValueError):
+        raise DataError("reward", "a number", f"{earned!r} {where}") from None
+    if not math.isfinite(reward):
+        raise DataError("reward", "a finite number", f"{reward} {where}")
+    return reward
+
+
 def from_gymnasium(
     env_or_id: gymnasium.Env[Any, Any] | str,
     *,
     horizon: int | None = None,
     states: Box | None = None,
+    angles: Sequence[int] = (),
     known_reward: Callable[..., Any] | None = None,
 ) -> GymnasiumTask:
     """A Gymnasium environment, or the id of one, as a task.
 
-    ``horizon`` is that of its time limit unless given; ``states`` its observation space, which has
-    to be given where that has no bounds; ``known_reward`` a function of points (n, d) -> (n,).
+    ``horizon`` is that of its time limit unless given; ``states`` its observation space, where
+    axes without bounds get provisional ones (``GymnasiumTask.unbounded``). Coordinates in
+    ``angles`` are angles in radians: they come round from π to −π. ``known_reward`` is a function
+    of points (n, d) -> (n,) of state and action; our own environments bring theirs.
+
+    Two coordinates that are a cosine and a sine in the first observation of every one of a few
+    resets become one angle, unless ``states`` is given.
+
+    >>> from_gymnasium("CartPole-v1").unbounded
+    (1, 3)
     """
     env = gymnasium.make(env_or_id) if isinstance(env_or_id, str) else env_or_id
     if not isinstance(env, gymnasium.Env):
@@ -160,44 +229,31 @@ def from_gymnasium(
     periods = integer("horizon", limit if horizon is None else horizon, least=1)
     if limit is not None and periods > limit:
         raise ArgumentError("horizon", f"at most the time limit of {limit} steps", periods)
-    if own is not None and states is None and isinstance(own.environment.mdp.states, Box):
-        states = own.environment.mdp.states
+    if own is not None and states is None and isinstance(own.states, Box):
+        states = own.states
+    box, unbounded = states_of(env.observation_space, states, angles)
+    circles = Circles()
+    if states is None and isinstance(box, Box):
+        circles = _circles(env, box)
+        unbounded = tuple(
+            n for n, place in enumerate(circles.places(box.dimension)) if place in unbounded
+        )
+        box = circles.box(box)
     return GymnasiumTask(
         env=env,
-        states=_states(env.observation_space, states),
-        actions=own.environment.mdp.actions if own else _actions(env.action_space),
+        states=box,
+        circles=circles,
+        actions=own.environment.mdp.actions if own else actions_of(env.action_space),
         horizon=periods,
-        known_reward=known_reward,
+        known_reward=own.known_reward if own is not None and known_reward is None else known_reward,
+        unbounded=unbounded,
     )
 
 
-def _states(space: spaces.Space[Any], given: Box | None) -> Box | FiniteSet:
-    if isinstance(space, spaces.Discrete) and given is None:
-        return FiniteSet.range(int(space.n))
-    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
-        raise ArgumentError("env", "Discrete observations, or a Box of one axis", space)
-    if given is not None:
-        if given.dimension != space.shape[0]:
-            raise ShapeError("states", f"a Box of {space.shape[0]} coordinates", given)
-        return given
-    # Some write "no bound" as the largest float.
-    low, high = np.asarray(space.low, dtype=float), np.asarray(space.high, dtype=float)
-    unbounded = np.flatnonzero(~((np.abs(low) < 1e30) & (np.abs(high) < 1e30)))
-    if unbounded.size:
-        raise ArgumentError(
-            "states",
-            f"states=Box(low, high) with {space.shape[0]} finite bounds each",
-            f"an observation space without bounds in coordinates {unbounded.tolist()}",
-        )
-    return Box(low, high)
-
-
-def _actions(space: spaces.Space[Any]) -> Domain:
-    if isinstance(space, spaces.Discrete):
-        numbers = int(space.start) + np.arange(int(space.n), dtype=float)
-        return FiniteSet(numbers[:, None])
-    if isinstance(space, spaces.Box) and len(space.shape) == 1:
-        if not (np.isfinite(space.low) & np.isfinite(space.high)).all():
-            raise ArgumentError("env", "actions with finite bounds", space)
-        return Box(space.low, space.high)
-    raise ArgumentError("env", "Discrete actions, or a Box of one axis", space)
+def _circles(env: gymnasium.Env[Any, Any], box: Box) -> Circles:
+    """Cosines and sines among first observations; no step is taken to find them."""
+    low, high = box.bounds
+    if np.count_nonzero((np.abs(low) <= 1.01) & (np.abs(high) <= 1.01)) < 2:
+        return Circles()
+    seen = [np.asarray(env.reset(seed=seed)[0], dtype=float) for seed in range(RESETS)]
+    return Circles(tuple(cos_sin_pairs(np.stack(seen))))

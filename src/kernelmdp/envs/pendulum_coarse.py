@@ -3,6 +3,7 @@
 import math
 
 from kernelmdp.domains import Box
+from kernelmdp.envs.drawing import PendulumDrawing
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.pendulum import HANGING, STATES, Motion, SmoothReward
 from kernelmdp.envs.smoothness import with_lipschitz
@@ -58,4 +59,5 @@ def pendulum_coarse(
         # The two parts share no function, so their norms, 1 and the penalty, add in squares.
         norm_reward=math.hypot(1.0, PENALTY),
         lipschitz_rule=rule,
+        drawing=PendulumDrawing(),
     )

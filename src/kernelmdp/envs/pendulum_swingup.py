@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import FiniteSet
+from kernelmdp.envs.drawing import PendulumDrawing
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.pendulum import HANGING, STATES, Motion, SparseReward
 from kernelmdp.errors import ArgumentError, ShapeError
@@ -82,6 +83,7 @@ def pendulum_swingup(
         # Short lengthscales have a rank near 1,000 even when compiled only to the noise.
         accuracy=1.2 if short else 0.1,
         optimum=OPTIMA.get((macro, float(penalty))),
+        drawing=PendulumDrawing(),
     )
 
 

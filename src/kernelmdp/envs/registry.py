@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kernelmdp.envs.bandits import bandit_branin, bandit_hartmann6, bandit_rkhs
+from kernelmdp.envs.cartpole_balance import cartpole_balance
+from kernelmdp.envs.cartpole_swingup import cartpole_swingup
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gp_prior import gp_prior
 from kernelmdp.envs.lqr import lqr_1d, lqr_2d, lqr_4d, quadrotor
+from kernelmdp.envs.pendulum_classic import pendulum, pendulum_noisy
 from kernelmdp.envs.pendulum_coarse import pendulum_coarse
 from kernelmdp.envs.pendulum_swingup import pendulum_swingup
 from kernelmdp.envs.rkhs import rkhs
@@ -28,6 +31,10 @@ MAKERS: dict[str, Callable[..., Environment]] = {
     "gp-prior": gp_prior,
     "pendulum-swingup": pendulum_swingup,
     "pendulum-coarse": pendulum_coarse,
+    "pendulum": pendulum,
+    "pendulum-noisy": pendulum_noisy,
+    "cartpole-swingup": cartpole_swingup,
+    "cartpole-balance": cartpole_balance,
     "riverswim": riverswim,
     "deepsea": deepsea,
     "tabular-random": tabular_random,

@@ -43,6 +43,9 @@ WORDS = (
     "delta",
     "concentration",
     "reward_bounds",
+    "kernel",
+    "update",
+    "first",
 )
 
 
@@ -117,7 +120,7 @@ def run(
         raise ArgumentError("out", "a folder that can be made", f"{place} ({error})") from None
     if not begun:
         _write_config(config, place, agent)
-    rows = _rows(place / "episodes.csv")[: agent.episode]
+    rows = read_rows(place / "episodes.csv")[: agent.episode]
     if len(rows) < agent.episode:
         agent = _rewound(config, agent, len(rows))
     agent.cumulative_regret = float(rows[-1]["cumulative_regret"]) if rows else 0.0
@@ -171,7 +174,7 @@ def _through_json(argument: str, value: Any) -> Any:
         raise ArgumentError(argument, "what JSON can hold", f"{value} ({error})") from None
 
 
-def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
+def read_rows(path: pathlib.Path) -> list[dict[str, Any]]:
     """Rows on disk; a last one cut short by a crash is left out."""
     if not path.exists():
         return []
@@ -180,10 +183,11 @@ def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
     whole = []
     for row in rows:
         try:
-            whole.append({name: float(row[name]) for name in COLUMNS})
+            # A column that an older version did not write is not a row cut short.
+            numbers = {name: float(row.get(name, "nan")) for name in COLUMNS}
+            whole.append(numbers | {"episode": int(float(row["episode"]))})
         except (KeyError, TypeError, ValueError):
             break
-        whole[-1]["episode"] = int(whole[-1]["episode"])
     return whole
 
 

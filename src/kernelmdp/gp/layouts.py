@@ -121,3 +121,25 @@ class Dense(Layout):
 
     def covariance(self, parts: list[Float[Array, "rows rows"]]) -> Float[Array, "nm nm"]:
         return parts[0]
+
+
+class Side(Layout):
+    """One engine that says everything of each output by itself, a column an output."""
+
+    outputs: int = eqx.field(static=True)
+
+    def targets(
+        self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
+        return [(residuals, jnp.broadcast_to(noise[0], residuals.shape[:1]))]
+
+    def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return columns[0]
+
+    def variances(self, parts: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return parts[0]
+
+    def covariance(self, parts: list[Float[Array, "m rows rows"]]) -> Float[Array, "nm nm"]:
+        m, n = parts[0].shape[:2]
+        blocks = jnp.einsum("mnk,mj->nmkj", parts[0], jnp.eye(m, dtype=parts[0].dtype))
+        return blocks.reshape(n * m, n * m)

@@ -103,16 +103,16 @@ def gain_curve(kernel: Kernel, *, domain: Domain, ns: Any, noise_variance: Any) 
 
 
 def upper_bounds(
-    kernel: Kernel | OutputKernel, domain: Domain, n: int, noise: float
+    kernel: Kernel | OutputKernel, domain: Domain, n: int, noise: float, *, designs: bool = True
 ) -> dict[str, float]:
-    """Every upper bound that applies, by name."""
+    """Every upper bound that applies, by name; without ``designs`` only those that cost little."""
     if isinstance(kernel, OutputKernel):
-        return _output_bounds(kernel.bind(domain.names), domain, n, noise)
+        return _output_bounds(kernel.bind(domain.names), domain, n, noise, designs)
     kernel = kernel.bind(domain.names)
     bounds = _closed_bounds(kernel, domain, n, noise)
-    if dual.applicable(kernel, domain):
+    if designs and dual.applicable(kernel, domain):
         bounds["dual"] = dual.ladder(kernel, domain).bound(n / noise)
-    best = lambda k, on, at: _best(upper_bounds(k, on, n, at))  # noqa: E731
+    best = lambda k, on, at: _best(upper_bounds(k, on, n, at, designs=designs))  # noqa: E731
     if isinstance(kernel, Restricted):
         # Only the coordinates it looks at matter, which may bring the dual within reach.
         name, value = best(kernel.kernel, domain.project(kernel.positions), noise)
@@ -229,25 +229,31 @@ def _scales(kernel: Coregionalised) -> tuple[float, ...]:
     return tuple(float(b) for b in np.sum(np.asarray(kernel.index.root) ** 2, axis=0))
 
 
-def _output_bounds(kernel: OutputKernel, domain: Domain, n: int, noise: float) -> dict[str, float]:
+def _output_bounds(
+    kernel: OutputKernel, domain: Domain, n: int, noise: float, designs: bool
+) -> dict[str, float]:
     """Structured gains: all outputs are seen at each of the n points."""
     if isinstance(kernel, Coregionalised):
         scales = _scales(kernel)
-        parts = {b: _best(upper_bounds(kernel.kernel, domain, n, noise / b)) for b in set(scales)}
+        parts = {
+            b: _best(upper_bounds(kernel.kernel, domain, n, noise / b, designs=designs))
+            for b in set(scales)
+        }
         total = sum(parts[b][1] for b in scales)
         bounds = {f"structured: {'/'.join(sorted({name for name, _ in parts.values()}))}": total}
-        if len(set(scales)) > 1 and dual.applicable(kernel.kernel, domain):
+        if designs and len(set(scales)) > 1 and dual.applicable(kernel.kernel, domain):
             # One design must serve all outputs, which the sum above does not know.
             rungs = dual.ladder(kernel.kernel, domain, scales)
             bounds["structured dual"] = rungs.bound(n / noise)
         return bounds
     if isinstance(kernel, Independent):
-        each = [_best(upper_bounds(k, domain, n, noise)) for k in kernel.kernels]
+        each = [_best(upper_bounds(k, domain, n, noise, designs=designs)) for k in kernel.kernels]
         names = "/".join(sorted({name for name, _ in each}))
         return {f"independent: {names}": sum(value for _, value in each)}
     if isinstance(kernel, OutputSum):
         (first, a), (second, b) = (
-            _best(upper_bounds(part, domain, n, noise)) for part in (kernel.left, kernel.right)
+            _best(upper_bounds(part, domain, n, noise, designs=designs))
+            for part in (kernel.left, kernel.right)
         )
         return {f"sum rule: {first} + {second}": closed_forms.sum_rule(a, b)}
     raise ArgumentError("kernel", "k @ Index, k @ Coregional, Independent or their sum", kernel)

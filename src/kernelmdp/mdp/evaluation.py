@@ -76,15 +76,31 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
     return jnp.concatenate([tables[::-1], last[None]])
 
 
-def optimal_value(
-    mdp: MDP, start: Any, *, state_points: tuple[int, ...], action_points: tuple[int, ...]
-) -> Value:
-    """V*_1 at a state on the grid of these sizes; the error is the change from half the cells.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Optimum:
+    """V*_1 of an MDP at every state, from two grids, the finer first."""
 
-    Between a grid and one with half the cells an error that shrinks linearly or faster halves at
-    least, so the change bounds what is left; it is an estimate, not a proof.
-    """
-    found = []
+    grids: tuple[StateGrid, StateGrid]
+    values: tuple[Float[Array, " N"], Float[Array, " n"]]
+    exact: bool
+
+    def at(self, start: Any) -> Value:
+        """The value of the finer grid; the error is the change from half the cells.
+
+        Between a grid and one with half the cells an error that shrinks linearly or faster halves
+        at least, so the change bounds what is left; it is an estimate, not a proof.
+        """
+        row = jnp.asarray(start, float)[None, :]
+        fine, coarse = (
+            float(grid.value_at(values, row)[0])
+            for grid, values in zip(self.grids, self.values, strict=True)
+        )
+        return Value(fine, abs(fine - coarse), "exact" if self.exact else "estimate")
+
+
+def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, ...]) -> Optimum:
+    """V*_1 by dynamic programming on the grid of these sizes and on one with half the cells."""
+    grids, tables = [], []
     for halving in (1, 2):
         around = mdp.states.periodic if isinstance(mdp.states, Box) else ()
         counts = tuple(
@@ -94,10 +110,18 @@ def optimal_value(
         grid = StateGrid(mdp.states, counts, mdp.transition_noise)
         finer = tuple((n - 1) // halving + 1 for n in action_points)
         values = optimal_values(mdp, grid, jnp.asarray(action_grid(mdp.actions, finer)))
-        found.append(float(grid.value_at(values[0], jnp.asarray(start, float)[None, :])[0]))
+        grids.append(grid)
+        tables.append(values[0])
     finite = isinstance(mdp.states, FiniteSet) and isinstance(mdp.actions, FiniteSet)
     exact = finite and isinstance(mdp.transition_noise, Categorical)
-    return Value(found[0], abs(found[0] - found[1]), "exact" if exact else "estimate")
+    return Optimum((grids[0], grids[1]), (tables[0], tables[1]), exact)
+
+
+def optimal_value(
+    mdp: MDP, start: Any, *, state_points: tuple[int, ...], action_points: tuple[int, ...]
+) -> Value:
+    """V*_1 at a state on the grid of these sizes, with its error (``Optimum.at``)."""
+    return solve(mdp, state_points=state_points, action_points=action_points).at(start)
 
 
 def action_grid(actions: Domain, counts: tuple[int, ...]) -> np.ndarray:

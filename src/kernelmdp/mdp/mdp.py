@@ -1,5 +1,8 @@
 """Episodic MDPs: spaces, horizon, a model of the means, and additive noise."""
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,6 +27,9 @@ class MDP(Module):
     ``reward_range`` holds every mean reward; values are clipped accordingly. Distances between
     states are measured after division by ``metric``, one number an axis. ``lipschitz`` is L, a
     bound of how fast the expected value of the next state changes with its mean (Assumption A1).
+
+    ``termination``, where there is one, takes points (n, d) and their next states (n, m) and says
+    which episodes end there, (n,): these go on in that state without reward.
     """
 
     model: Model
@@ -35,6 +41,7 @@ class MDP(Module):
     reward_range: tuple[float, float] = eqx.field(static=True)
     metric: tuple[float, ...] = eqx.field(static=True)
     lipschitz: Float[Array, ""]
+    termination: Callable[..., Any] | None
 
     def __init__(
         self,
@@ -48,6 +55,7 @@ class MDP(Module):
         reward_range: tuple[float, float] = (-float("inf"), float("inf")),
         metric: tuple[float, ...] | None = None,
         lipschitz: float | Float[Array, ""] = float("inf"),
+        termination: Callable[..., Any] | None = None,
     ) -> None:
         if horizon < 1:
             raise ArgumentError("horizon", "at least 1", horizon)
@@ -61,6 +69,7 @@ class MDP(Module):
             else tuple(map(float, metric))
         )
         self.lipschitz = jnp.asarray(lipschitz, float)
+        self.termination = termination
 
     @property
     def mean_dimension(self) -> int:
@@ -83,6 +92,8 @@ class Episode(Module):
     actions: Float[Array, "H q"]
     rewards: Float[Array, " H"]
     outcomes: Float[Array, "H m"]
+    #: Whether the system itself ended it; an episode may then have fewer than H periods.
+    terminated: bool = eqx.field(static=True, default=False, kw_only=True)
 
     @property
     def points(self) -> np.ndarray:
@@ -98,7 +109,10 @@ class Episode(Module):
 def step(
     mdp: MDP, states: Float[Array, "n m"], actions: Float[Array, "n q"], *, key: Key
 ) -> tuple[Float[Array, " n"], Float[Array, "n m"], Float[Array, "n m"]]:
-    """Noisy rewards, raw outcomes and next states of n independent transitions."""
+    """Noisy rewards, raw outcomes and next states of n independent transitions.
+
+    Of none of them the episode has ended before: see ``rollout``.
+    """
     reward_key, state_key = jax.random.split(key)
     outlook = mdp.model(jnp.concatenate([states, actions], axis=1))
     noise = mdp.reward_noise.draw((states.shape[0], 1), key=reward_key)[:, 0]
@@ -114,12 +128,23 @@ def rollout(
 ]:
     """n episodes side by side: states, actions, rewards and raw outcomes, periods first."""
 
-    def one(states: Array, period: Array) -> tuple[Array, tuple[Array, ...]]:
-        actions = policy.actions(states, period)
+    def one(carry: tuple[Any, ...], period: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        states, memory, over = carry
+        actions, memory = policy.decide(memory, states, period)
         rewards, outcomes, after = step(mdp, states, actions, key=jax.random.fold_in(key, period))
-        return after, (states, actions, rewards, outcomes)
+        if mdp.termination is not None:
+            rewards = jnp.where(over, 0.0, rewards)
+            outcomes, after = (jnp.where(over[:, None], states, x) for x in (outcomes, after))
+            points = jnp.concatenate([states, actions], axis=1)
+            over = over | mdp.termination(points, after)
+        return (after, memory, over), (states, actions, rewards, outcomes)
 
-    last, (states, actions, rewards, outcomes) = jax.lax.scan(one, starts, jnp.arange(mdp.horizon))
+    # Without a termination nothing is carried for it.
+    over = None if mdp.termination is None else jnp.zeros(starts.shape[0], bool)
+    begin = (starts, policy.begin(starts.shape[0]), over)
+    (last, _, _), (states, actions, rewards, outcomes) = jax.lax.scan(
+        one, begin, jnp.arange(mdp.horizon)
+    )
     return jnp.concatenate([states, last[None]]), actions, rewards, outcomes
 
 

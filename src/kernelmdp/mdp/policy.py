@@ -1,6 +1,7 @@
 """Policies: what to do in a state at a period. They are fixed for an episode."""
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -16,11 +17,32 @@ from kernelmdp.types import Key
 
 
 class Policy(Module):
-    """From states and the period (counted from 0) to actions."""
+    """From states and the period (counted from 0) to actions.
+
+    Some remember within an episode what they thought of before, to think less: ``decide`` hands
+    that memory on. What they do is still fixed at the start of the episode.
+    """
 
     @abc.abstractmethod
     def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
         """Actions in n states at one period; can be traced."""
+
+    def begin(self, count: int) -> Any:
+        """The memory, a pytree of arrays, with which ``count`` episodes side by side begin."""
+        return ()
+
+    def decide(
+        self, memory: Any, states: Float[Array, "n m"], period: Any
+    ) -> tuple[Float[Array, "n q"], Any]:
+        """Actions in the states of n episodes at one period, and the memory after; can be traced.
+
+        A memory is what ``begin`` gave for n episodes, or ``decide`` at the period before.
+        """
+        return self.actions(states, period), memory
+
+    def player(self) -> Callable[[Any, int], np.ndarray]:
+        """What plays one episode outside compiled programs: (state, period) -> action."""
+        return self
 
     def at_nodes(self, grid: StateGrid, period: Any) -> Float[Array, "N q"]:
         """Actions at the nodes of a grid."""
@@ -35,6 +57,34 @@ class Policy(Module):
 @jit
 def _actions(policy: Policy, states: Array, period: Array) -> Array:
     return policy.actions(states, period)
+
+
+class Player:
+    """One episode of a policy that remembers, outside compiled programs.
+
+    ``policy`` may be replaced between periods by one of the same kind and sizes, as when its model
+    learns within the episode: the memory stays.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.memory: Any = _begin(policy, 1)
+
+    def __call__(self, state: Any, period: int) -> np.ndarray:
+        """The action in the state of this period; periods come in their order."""
+        row = np.atleast_1d(np.asarray(state, float))[None, :]
+        actions, self.memory = _decide(self.policy, self.memory, row, np.asarray(period))
+        return np.asarray(actions)[0]
+
+
+@jit
+def _begin(policy: Policy, count: int) -> Any:
+    return policy.begin(count)
+
+
+@jit
+def _decide(policy: Policy, memory: Any, states: Any, period: Any) -> tuple[Array, Any]:
+    return policy.decide(memory, jnp.asarray(states), jnp.asarray(period))
 
 
 class Sequence(Policy):

@@ -2,14 +2,18 @@
 
 from kernelmdp.planners.arms import ArmPlanner
 from kernelmdp.planners.grid import GridPlan, GridPlanner, GridPolicy
+from kernelmdp.planners.mpc import MPC, MPCPlan, MPCPlanner
 from kernelmdp.planners.plan import Plan, Unplanned
 from kernelmdp.planners.riccati import RiccatiPlan, RiccatiPlanner
 
 __all__ = [
+    "MPC",
     "ArmPlanner",
     "GridPlan",
     "GridPlanner",
     "GridPolicy",
+    "MPCPlan",
+    "MPCPlanner",
     "Plan",
     "RiccatiPlan",
     "RiccatiPlanner",

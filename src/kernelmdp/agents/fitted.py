@@ -1,0 +1,269 @@
+"""Beliefs whose kernels fit themselves to the data (``kernel="auto"``).
+
+Increments of the state and rewards get squared exponentials with a lengthscale for every
+coordinate, fitted as ``gp.fitting`` says and refitted when a seventh more data have come. No
+theorem is about kernels chosen by the data they are used on.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.agents.problem import STEP, Problem
+from kernelmdp.confidence import Beliefs
+from kernelmdp.domains import Box, join
+from kernelmdp.gp import Posterior
+from kernelmdp.gp.fitting import DYNAMICS, REWARD, Habits, Units, fit, some_rows, usual
+from kernelmdp.gp.inducing import inducing_posterior, spread_out
+from kernelmdp.gp.means import as_mean
+from kernelmdp.mdp import MDP, Gaussian, Model, Noise, Outlook
+from kernelmdp.numerics.modules import changed
+
+#: Centres of a posterior, rows that kernels are fitted to, rows taken at once.
+CENTRES, ROWS, BLOCK = 256, 200, 256
+#: Fitted anew when data have grown by this share, and by this many rows.
+SHARE, FEW = 0.15, 5
+#: Room beyond what was seen, on axes without bounds, as a share of half their length.
+MARGIN = 0.5
+#: No output is taken to be smaller than this share of its scale.
+SMALL = 1e-3
+
+
+class Ranged(Model):
+    """A model whose rewards stay within what has been seen, and as much again on either side."""
+
+    model: Model
+    low: Float[Array, ""]
+    high: Float[Array, ""]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+        outlook = self.model(points)
+        low, high = (end.astype(points.dtype) for end in (self.low, self.high))
+        if outlook.reward_width is None:
+            return outlook._replace(reward=jnp.clip(outlook.reward, low, high))
+        least = jnp.clip(outlook.reward - outlook.reward_width, low, high)
+        most = jnp.clip(outlook.reward + outlook.reward_width, low, high)
+        return outlook._replace(reward=(least + most) / 2, reward_width=(most - least) / 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """All data, the parameters fitted to them, and beliefs made of both. Never changes.
+
+    ``increments`` are outcome − state; ``endings`` points in states that ended an episode, whose
+    rewards are 0 from then on. ``box`` is where states are taken to be: on axes without bounds
+    where they have been, with a margin.
+    """
+
+    problem: Problem
+    seed: int
+    points: Float[np.ndarray, "n d"]
+    rewards: Float[np.ndarray, " n"]
+    increments: Float[np.ndarray, "n m"]
+    endings: Float[np.ndarray, "e d"]
+    dynamics_logs: Float[np.ndarray, "m k"]
+    reward_logs: Float[np.ndarray, "1 k"]
+    box: Box
+    fitted_at: int = 0
+
+    @staticmethod
+    def prior(problem: Problem, *, seed: int) -> "Fitted":
+        """No data yet."""
+        d, m = problem.points.dimension, problem.states.dimension
+        empty = Fitted(
+            problem,
+            seed,
+            np.zeros((0, d)),
+            np.zeros(0),
+            np.zeros((0, m)),
+            np.zeros((0, d)),
+            np.zeros((m, d + 2)),
+            np.zeros((1, d + 2)),
+            _around(problem, np.zeros((0, m))),
+        )
+        return dataclasses.replace(
+            empty,
+            dynamics_logs=usual(empty.dynamics_units, DYNAMICS),
+            reward_logs=usual(empty.reward_units, REWARD),
+        )
+
+    def after(
+        self,
+        points: Float[np.ndarray, "h d"],
+        rewards: Float[np.ndarray, " h"],
+        outcomes: Float[np.ndarray, "h m"],
+        *,
+        ended: bool = False,
+    ) -> "Fitted":
+        """With these rows too; ``ended`` when the last outcome ended the episode for good."""
+        m = self.problem.states.dimension
+        endings = self.endings
+        if ended:
+            actions = self.problem.actions.spread(3)
+            state = np.asarray(self.problem.states.nearest(jnp.asarray(outcomes[-1:])))
+            last = np.repeat(state, len(actions), axis=0)
+            endings = np.concatenate([endings, np.concatenate([last, actions], axis=1)])
+        more = dataclasses.replace(
+            self,
+            points=np.concatenate([self.points, points]),
+            rewards=np.concatenate([self.rewards, rewards]),
+            increments=np.concatenate([self.increments, outcomes - points[:, :m]]),
+            endings=endings,
+        )
+        due = self.fitted_at + max(FEW, SHARE * self.fitted_at)
+        seen = np.concatenate([points[:, :m], outcomes])
+        if not len(self.points) or (self.box.distance_outside(seen) > 0).any():
+            where = np.concatenate([more.points[:, :m], outcomes])
+            more = dataclasses.replace(more, box=_around(self.problem, where))
+            due = 0
+        return more.refitted() if len(more.points) >= due else more
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Increments are learned in these units: a share of the width of every axis."""
+        low, high = self.box.bounds
+        return STEP * (high - low)
+
+    def refitted(self) -> "Fitted":
+        """With parameters fitted to the data as they are."""
+        key = jax.random.fold_in(jax.random.key(self.seed), len(self.points))
+        dynamics = self._fit(
+            self.dynamics_units, DYNAMICS, self.points, self._residuals, self.dynamics_logs, key
+        )
+        reward = self.reward_logs
+        if self.problem.reward is None:
+            x, y = self._reward_rows
+            reward = self._fit(self.reward_units, REWARD, x, y[:, None], reward, key)
+        return dataclasses.replace(
+            self, dynamics_logs=dynamics, reward_logs=reward, fitted_at=len(self.points)
+        )
+
+    @functools.cached_property
+    def beliefs(self) -> Beliefs:
+        """What the data say with these parameters."""
+        reward: Any = self.problem.reward
+        if reward is None:
+            x, y = self._reward_rows
+            reward = self._posterior(self.reward_units, self.reward_logs, x, y[:, None], True)
+        m, d = self.problem.states.dimension, self.problem.points.dimension
+        return Beliefs(
+            reward=reward,
+            transition=self._posterior(
+                self.dynamics_units, self.dynamics_logs, self.points, self._residuals, False
+            ),
+            offset=as_mean("identity", m, d),
+            scale=jnp.asarray(self.scale),
+        )
+
+    @property
+    def noises(self) -> tuple[Noise, Noise]:
+        """Fitted noise of rewards and transitions, in their own units."""
+        sizes = [
+            np.asarray(units.sizes) * np.exp(logs[:, -1])
+            for units, logs in (
+                (self.reward_units, self.reward_logs),
+                (self.dynamics_units, self.dynamics_logs),
+            )
+        ]
+        rewards, states = sizes
+        return Gaussian(rewards, estimated=True), Gaussian(states * self.scale, estimated=True)
+
+    def ranged(self, mdp: MDP) -> MDP:
+        """The MDP on the states of ``box``, with rewards that are not far from any seen.
+
+        Known rewards are as they are.
+        """
+        mdp = changed(mdp, states=self.box, metric=tuple(map(float, self.scale)))
+        if self.problem.reward is not None or not len(self.rewards):
+            return mdp
+        _, seen = self._reward_rows
+        low, high = float(seen.min()), float(seen.max())
+        room = max(high - low, float(self.reward_units.sizes[0]))
+        return changed(
+            mdp, model=Ranged(mdp.model, jnp.asarray(low - room), jnp.asarray(high + room))
+        )
+
+    @property
+    def dynamics_units(self) -> Units:
+        """Widths of the axes, and root mean squares of the scaled increments."""
+        sizes = np.ones(self.problem.states.dimension)
+        if len(self.points):
+            sizes = np.maximum(np.sqrt(np.mean(self._residuals**2, axis=0)), SMALL)
+        return self._units(sizes)
+
+    @property
+    def reward_units(self) -> Units:
+        """Widths of the axes, and the root mean square of rewards."""
+        seen = self._reward_rows[1]
+        size = float(np.sqrt(np.mean(seen**2))) if len(seen) else 0.0
+        # Rewards that were all 0 say nothing of what others may be.
+        return self._units(np.array([size if size > 1e-9 else 1.0]))
+
+    @property
+    def _residuals(self) -> np.ndarray:
+        return self.increments / self.scale[None, :]
+
+    def _units(self, sizes: np.ndarray) -> Units:
+        """An axis that is an angle is as wide as its circle."""
+        low, high = join(state=self.box, action=self.problem.actions).bounds
+        turns, widths = np.ones(len(low)), np.maximum(high - low, 1e-9)
+        for axis in self.box.periodic:
+            turns[axis] = 2 * np.pi / (high[axis] - low[axis])
+            widths[axis] = 2.0
+        own = jnp.asarray(widths), jnp.asarray(sizes), jnp.asarray(turns)
+        return Units(*own, self.box.periodic)
+
+    @property
+    def _reward_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        return (
+            np.concatenate([self.points, self.endings]),
+            np.concatenate([self.rewards, np.zeros(len(self.endings))]),
+        )
+
+    def _fit(
+        self,
+        units: Units,
+        habits: Habits,
+        points: np.ndarray,
+        targets: np.ndarray,
+        start: np.ndarray,
+        key: Any,
+    ) -> np.ndarray:
+        rows = some_rows(len(points), ROWS, key=key)
+        short = ROWS - len(rows)
+        counted = np.concatenate([np.ones(len(rows)), np.zeros(short)])
+        x, y = (np.pad(a[rows], ((0, short), (0, 0))) for a in (points, targets))
+        return fit(units, habits, jnp.asarray(x), jnp.asarray(y), jnp.asarray(counted), start)
+
+    def _posterior(
+        self, units: Units, logs: np.ndarray, points: np.ndarray, targets: np.ndarray, scalar: bool
+    ) -> Posterior:
+        shape = units.shape(jnp.asarray(logs))
+        count = len(points)
+        if count > CENTRES:
+            key = jax.random.fold_in(jax.random.key(self.seed), count)
+            candidates = points[some_rows(count, 4 * CENTRES, key=key)]
+            padded = np.pad(candidates, ((0, 4 * CENTRES - len(candidates)), (0, 0)), mode="edge")
+            centres = padded[np.asarray(spread_out(shape, jnp.asarray(padded), CENTRES))]
+            used = np.ones(CENTRES)
+        else:
+            centres = np.pad(points, ((0, CENTRES - count), (0, 0)))
+            used = np.concatenate([np.ones(count), np.zeros(CENTRES - count)])
+        return inducing_posterior(shape, centres, used, points, targets, scalar=scalar, block=BLOCK)
+
+
+def _around(problem: Problem, states: Float[np.ndarray, "n m"]) -> Box:
+    """The state space; on axes without bounds as far as states have been, and half as far again."""
+    assert isinstance(problem.states, Box)
+    low, high = (end.copy() for end in problem.states.bounds)
+    for axis in problem.unbounded:
+        own = states[:, axis] if len(states) else np.array([-1.0, 1.0])
+        middle, half = (own.max() + own.min()) / 2, (own.max() - own.min()) / 2
+        reach = (1 + MARGIN) * max(half, 1e-3)
+        low[axis], high[axis] = middle - reach, middle + reach
+    return Box(low, high, problem.states.periodic)

@@ -1,0 +1,5 @@
+"""``python -m kernelmdp.cli``."""
+
+from kernelmdp.cli import main
+
+main()

@@ -1,0 +1,117 @@
+"""The improved cross-entropy method: search for the best sequence of decisions by sampling.
+
+Draw sequences, keep the best, move the law towards them, again (Pinneri et al. 2020: coloured
+noise, the best kept from turn to turn and from period to period, the mean tried as well, the best
+sequence ever seen taken). Different from there: every turn has as many draws.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kernelmdp.planners.laws import Law, colouring, shifted
+from kernelmdp.types import Key
+
+
+class Memory(NamedTuple):
+    """What is kept from one period to the next."""
+
+    parameters: tuple[Any, ...]  # of each law
+    kept: Float[Array, "k T w"]  # good sequences
+
+
+class Found(NamedTuple):
+    """The best sequence and its score."""
+
+    decisions: Float[Array, "T w"]
+    score: Float[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """Sequences whose decisions are put together from those of ``laws``, side by side.
+
+    Each of the ``turns`` scores ``samples`` sequences; ``kept`` of the ``elites`` are kept.
+    """
+
+    laws: tuple[Law, ...]
+    turns: int
+    samples: int
+    elites: int
+    kept: int
+    momentum: float
+    exponent: float  # of the noise
+    explorers: int  # sequences drawn as if nothing were known
+
+    def begin(self) -> Memory:
+        """Nothing is known."""
+        parameters = tuple(law.start() for law in self.laws)
+        centre = self._centre(parameters)[None]
+        return Memory(parameters, jnp.broadcast_to(centre, (self.kept, *centre.shape[1:])))
+
+    def __call__(
+        self,
+        memory: Memory,
+        score: Callable[[Float[Array, "n T w"]], Float[Array, " n"]],
+        *,
+        key: Key,
+    ) -> tuple[Found, Memory]:
+        """The best sequence found, and the memory for the same search one step later."""
+
+        def turn(memory: Memory, turn_key: Key) -> tuple[Memory, Found]:
+            parameters, kept = memory
+            # Fresh draws come first: of equals the first is taken, and where nothing is known to
+            # matter the choice should be random.
+            fresh = self._draw(parameters, self.samples - self.kept - 1, turn_key)
+            batch = jnp.concatenate([fresh, kept, self._centre(parameters)[None]])
+            scores = score(batch)
+            scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
+            top, places = jax.lax.top_k(scores, self.elites)
+            best = batch[places]
+            after = Memory(self._towards(parameters, best), best[: self.kept])
+            return after, Found(best[0], top[0])
+
+        # One program for all turns: it compiles in a third of the time of three.
+        after, found = jax.lax.scan(turn, memory, jax.random.split(key, self.turns))
+        # The best is kept from turn to turn, so the last turn has the best of all.
+        best = jax.tree.map(lambda leaf: leaf[-1], found)
+        laws = zip(self.laws, after.parameters, strict=True)
+        later = tuple(law.later(own) for law, own in laws)
+        return best, Memory(later, jax.vmap(shifted)(after.kept))
+
+    def split(self, decisions: Float[Array, "... w"]) -> list[Array]:
+        """What the decisions stand for, law by law."""
+        parts = []
+        for law, own in zip(self.laws, self._split(decisions), strict=True):
+            parts.append(law.values(own))
+        return parts
+
+    def _split(self, decisions: Array) -> list[Array]:
+        parts, start = [], 0
+        for law in self.laws:
+            parts.append(decisions[..., start : start + law.width])
+            start += law.width
+        return parts
+
+    def _draw(self, parameters: tuple[Any, ...], count: int, key: Key) -> Array:
+        steps, width = self.laws[0].steps, sum(law.width for law in self.laws)
+        colour = jnp.asarray(colouring(steps, self.exponent))
+        white = jax.random.normal(key, (2 * steps, count * width))
+        noise = jnp.moveaxis((colour @ white).reshape(steps, count, width), 0, 1)
+        parts = []
+        for law, own, part in zip(self.laws, parameters, self._split(noise), strict=True):
+            wide = law.drawn(law.start(), part[: self.explorers])
+            parts.append(jnp.concatenate([wide, law.drawn(own, part[self.explorers :])]))
+        return jnp.concatenate(parts, axis=2)
+
+    def _centre(self, parameters: tuple[Any, ...]) -> Array:
+        pairs = zip(self.laws, parameters, strict=True)
+        return jnp.concatenate([law.centre(p) for law, p in pairs], axis=1)
+
+    def _towards(self, parameters: tuple[Any, ...], best: Array) -> tuple[Any, ...]:
+        rows = zip(self.laws, parameters, self._split(best), strict=True)
+        return tuple(law.towards(p, own, self.momentum) for law, p, own in rows)

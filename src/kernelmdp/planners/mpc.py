@@ -1,0 +1,216 @@
+"""Model-predictive control: at every period search for the best actions of the next few, take the
+first, and think again.
+
+No table is laid over the states, so their number of coordinates hardly matters. The plan is as good
+as the search, and sees as far as its horizon: no error is known.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import Box, Domain, FiniteSet, Unbounded
+from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.mdp import MDP
+from kernelmdp.mdp.noise import Categorical
+from kernelmdp.mdp.policy import Player, Policy
+from kernelmdp.numerics.checks import choice, integer, positive_number
+from kernelmdp.numerics.modules import jit
+from kernelmdp.planners.icem import Memory, Search
+from kernelmdp.planners.imagination import (
+    OPTIMISM,
+    imagined_returns,
+    luck_dimension,
+    outlook_shapes,
+)
+from kernelmdp.planners.laws import Coloured, Frequencies, Law
+from kernelmdp.planners.plan import Plan
+from kernelmdp.types import Key
+
+
+@dataclasses.dataclass(frozen=True)
+class MPCPlanner:
+    """Plans ``horizon`` steps ahead at every period, by the improved cross-entropy method.
+
+    Each of ``iterations`` turns scores ``samples`` sequences of actions and moves towards the
+    ``elites`` best of them; a share ``keep`` of these stays for the next turn and period, and
+    ``momentum`` is what stays of the law they were drawn from. A share ``explore`` of every turn
+    is drawn as if nothing were known: where rewards are sparse, the best of the first turn are
+    those that do nothing. Draws have the spectrum f^−``noise_exponent`` along time, and
+    ``initial_std`` of half the range of actions as their first deviation. Returns are means over
+    ``particles`` draws of the transition's noise, or without noise for 1. ``optimism`` says how a
+    family's next state is chosen: searched in the "ball" of plausible ones, in the "box" around
+    it, or not at all with a "bonus" of L times its radius.
+
+    >>> from kernelmdp.mdp import MDP, SILENT, Known
+    >>> mdp = MDP(
+    ...     Known(lambda z: -(z[:, 0] ** 2), lambda z: z[:, :1] + z[:, 1:]),
+    ...     states=Box([-2.0], [2.0]),
+    ...     actions=Box([-0.5], [0.5]),
+    ...     horizon=4,
+    ...     reward_noise=SILENT,
+    ...     transition_noise=SILENT,
+    ... )
+    >>> plan = MPCPlanner(horizon=4, samples=40)(mdp, key=jax.random.key(0))
+    >>> plan.policy([1.2], 0).round(2).tolist(), round(plan.value([1.2]), 1)
+    ([-0.5], -2.0)
+    """
+
+    horizon: int = 30
+    samples: int = 80
+    elites: int = 10
+    iterations: int = 3
+    keep: float = 0.3
+    explore: float = 0.1
+    noise_exponent: float = 1.5
+    momentum: float = 0.1
+    initial_std: float = 1.0
+    particles: int = 1
+    optimism: str = "ball"
+
+    def __post_init__(self) -> None:
+        for name in ("horizon", "elites", "iterations", "particles"):
+            integer(name, getattr(self, name), least=1)
+        choice("optimism", self.optimism, OPTIMISM)
+        positive_number("initial_std", self.initial_std)
+        if not (np.isfinite(self.noise_exponent) and self.noise_exponent >= 0):
+            raise ArgumentError("noise_exponent", "finite and at least 0", self.noise_exponent)
+        for name in ("keep", "momentum", "explore"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ArgumentError(name, "at least 0 and below 1", getattr(self, name))
+        # Were all samples elites, no turn would choose anything.
+        least = 2 * self.elites + 1
+        if integer("samples", self.samples, least=1) < least:
+            raise ArgumentError(
+                "samples", f"more than twice the {self.elites} elites", self.samples
+            )
+
+    def points(self, mdp: MDP) -> None:
+        """No points are worth remembering: a plan asks where its sequences lead."""
+
+    def __call__(self, mdp: MDP, *, key: Key) -> "MPCPlan":
+        """A policy that plans in this MDP, or in the best member of a family, at every period."""
+        if isinstance(mdp.transition_noise, Categorical):
+            raise ArgumentError("planner", "'grid' for a table", "'mpc'")
+        if not isinstance(mdp.actions, FiniteSet | Box | Unbounded):
+            raise ArgumentError("actions", "a box or a finite set", mdp.actions)
+        outlook = outlook_shapes(mdp)
+        if self.optimism == "bonus":
+            if outlook.root is not None:
+                raise ArgumentError("optimism", "'ball' or 'box' for ellipsoids", "'bonus'")
+            if outlook.radius is not None and not np.isfinite(float(mdp.lipschitz)):
+                raise ArgumentError("optimism", "'ball' or 'box' where L is infinite", "'bonus'")
+        return MPCPlan(policy=MPC(mdp, key, self))
+
+    def search(self, mdp: MDP) -> Search:
+        """The search of one decision."""
+        steps = min(self.horizon, mdp.horizon)
+        return Search(
+            laws=_laws(self, mdp.actions, luck_dimension(mdp, self.optimism), steps),
+            turns=self.iterations,
+            samples=self.samples,
+            elites=self.elites,
+            kept=max(1, round(self.keep * self.elites)),
+            momentum=self.momentum,
+            exponent=self.noise_exponent,
+            explorers=round(self.explore * (self.samples - self.elites)),
+        )
+
+
+def _laws(planner: MPCPlanner, actions: Domain, luck: int, steps: int) -> tuple[Law, ...]:
+    """The laws of actions and of luck, a number in [−1, 1] for each coordinate of the state."""
+    first: Law
+    if isinstance(actions, FiniteSet):
+        first = Frequencies(steps, actions.points)
+    else:
+        first = _coloured(planner, steps, actions.bounds, actions.extent)
+    ends = -np.ones(luck), np.ones(luck)
+    return first, _coloured(planner, steps, ends, ends)
+
+
+def _coloured(planner: MPCPlanner, steps: int, bounds: Any, extent: Any) -> Coloured:
+    low, high = extent
+    rows = (*bounds, (low + high) / 2, planner.initial_std * (high - low) / 2)
+    return Coloured(steps, *(tuple(map(float, row)) for row in rows))
+
+
+class MPC(Policy):
+    """Plans at every period in an MDP that stays as it was at the start of the episode.
+
+    ``actions`` plan from nothing, so they are a function of state and period; ``decide`` goes on
+    from what was planned at the period before.
+    """
+
+    mdp: MDP
+    key: Key
+    planner: MPCPlanner = eqx.field(static=True)
+
+    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+        return self.think(self.begin(states.shape[0]), states, period)[0]
+
+    def begin(self, count: int) -> Memory:
+        memory = self.planner.search(self.mdp).begin()
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (count, *leaf.shape)), memory)
+
+    def decide(
+        self, memory: Memory, states: Float[Array, "n m"], period: Any
+    ) -> tuple[Float[Array, "n q"], Memory]:
+        actions, _, memory = self.think(memory, states, period)
+        return actions, memory
+
+    def player(self) -> Callable[[Any, int], np.ndarray]:
+        return Player(self)
+
+    def think(
+        self, memory: Memory, states: Float[Array, "n m"], period: Any
+    ) -> tuple[Float[Array, "n q"], Float[Array, " n"], Memory]:
+        """Actions, the returns they are planned to begin, and the memory after."""
+        planner, mdp = self.planner, self.mdp
+        search = planner.search(mdp)
+        search_key, noise_key = jax.random.split(jax.random.fold_in(self.key, period))
+        noise = None
+        if planner.particles > 1:
+            shape = (search.laws[0].steps, planner.particles, mdp.states.dimension)
+            noise = mdp.transition_noise.draw(shape, key=noise_key)
+
+        def one(memory: Memory, state: Array) -> tuple[Array, Array, Memory]:
+            def score(decisions: Array) -> Array:
+                actions, luck = search.split(decisions)
+                return imagined_returns(
+                    mdp, state, period, actions, luck, noise, optimism=planner.optimism
+                )
+
+            found, after = search(memory, score, key=search_key)
+            return search.split(found.decisions[0])[0], found.score, after
+
+        if states.shape[0] > 1:
+            return jax.vmap(one)(memory, states)
+        # One episode needs no further axis, which would only cost.
+        alone = one(jax.tree.map(lambda leaf: leaf[0], memory), states[0])
+        return jax.tree.map(lambda leaf: leaf[None], alone)
+
+
+class MPCPlan(Plan):
+    """A policy that plans as it goes; its value is known when it sees the end of the episode."""
+
+    policy: MPC
+    error: float = float("nan")
+
+    def value(self, state: Any) -> float:
+        """The return planned at the first period; NaN when the episode is longer than the plan."""
+        if self.policy.planner.horizon < self.policy.mdp.horizon:
+            return float("nan")
+        return float(_hoped_return(self.policy, np.asarray(state, float)[None, :]))
+
+
+@jit
+def _hoped_return(policy: MPC, states: Any) -> Array:
+    low, high = (policy.mdp.horizon * bound for bound in policy.mdp.reward_range)
+    rows = jnp.asarray(states)
+    return jnp.clip(policy.think(policy.begin(1), rows, jnp.asarray(0))[1][0], low, high)

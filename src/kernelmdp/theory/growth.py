@@ -1,0 +1,75 @@
+"""How gains grow with n, logarithms aside: by class of kernel."""
+
+import math
+
+from kernelmdp.kernels import (
+    Kernel,
+    Matern,
+    OutputKernel,
+    Periodic,
+    Product,
+    Restricted,
+    Scaled,
+    SquaredExponential,
+    Sum,
+)
+
+#: Rates for Matern kernels: the one the paper cites, and that of Vakili et al. 2021.
+RATES = ("paper", "improved")
+
+
+def gain_exponent(
+    kernel: Kernel | OutputKernel, dimension: int, *, rate: str = "improved"
+) -> float | None:
+    """p with γ_n = Õ(n^p): 0 for finite rank, SE and periodic kernels; None where nothing is known.
+
+    Matern: d(d+1)/(2ν + d(d+1)) as the paper cites, d/(2ν + d) by Vakili et al. 2021. A kernel
+    bound to the coordinates of a domain is looked at on its own coordinates only.
+
+    >>> from kernelmdp import kernels
+    >>> gain_exponent(kernels.Matern(1.5), 2), gain_exponent(kernels.Matern(1.5), 2, rate="paper")
+    (0.4, 0.6666666666666666)
+    """
+    if isinstance(kernel, OutputKernel):
+        found = [gain_exponent(part, dimension, rate=rate) for part in kernel.parts()]
+        return _largest(found)
+    if math.isfinite(kernel.feature_count(dimension)):
+        return 0.0
+    if isinstance(kernel, SquaredExponential | Periodic):
+        return 0.0
+    if isinstance(kernel, Matern):
+        size = dimension * (dimension + 1) if rate == "paper" else dimension
+        return size / (2 * float(kernel.nu) + size)
+    if isinstance(kernel, Restricted):
+        own = len(kernel.positions) if not isinstance(kernel.coordinates, str) else dimension
+        return gain_exponent(kernel.kernel, own, rate=rate)
+    if isinstance(kernel, Scaled):
+        return gain_exponent(kernel.kernel, dimension, rate=rate)
+    if isinstance(kernel, Sum):
+        sides = (kernel.left, kernel.right)
+        return _largest([gain_exponent(side, dimension, rate=rate) for side in sides])
+    if isinstance(kernel, Product):
+        return _product(kernel, dimension, rate)
+    return None
+
+
+def regret_exponent(powers: list[float | None]) -> float | None:
+    """Of T in γ_T √T, the order of every bound here; None when a gain's growth is not known."""
+    largest = _largest(powers)
+    return None if largest is None else 0.5 + largest
+
+
+def _product(kernel: Product, dimension: int, rate: str) -> float | None:
+    """A factor of finite rank changes nothing but constants; the spectra of others convolve."""
+    left, right = kernel.left, kernel.right
+    for finite, other in ((left, right), (right, left)):
+        if math.isfinite(finite.feature_count(dimension)):
+            return gain_exponent(other, dimension, rate=rate)
+    both = [gain_exponent(side, dimension, rate=rate) for side in (left, right)]
+    # Smooth times smooth is smooth; the rate of a product with a rough kernel is not stated.
+    return 0.0 if both == [0.0, 0.0] else None
+
+
+def _largest(powers: list[float | None]) -> float | None:
+    known = [p for p in powers if p is not None]
+    return max(known) if len(known) == len(powers) else None

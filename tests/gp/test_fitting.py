@@ -1,0 +1,121 @@
+"""Lengthscales, signal and noise from data."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from kernelmdp.gp.fitting import DYNAMICS, REWARD, Units, descend, fit, likelihood, some_rows, usual
+from kernelmdp.gp.inducing import Shape
+
+N = 60
+
+
+def units(*sizes):
+    return Units(jnp.array([1.0, 2.0]), jnp.array(sizes), jnp.ones(2), ())
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.uniform([0.0, 0.0], [1.0, 2.0], size=(N, 2))
+    wavy = np.sin(8 * x[:, 0])  # the second coordinate does not matter
+    noisy = 0.5 * x[:, 1] + 0.2 * rng.normal(size=N)
+    return jnp.asarray(x), jnp.asarray(np.stack([wavy, noisy], axis=1)), jnp.ones(N)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    x, y, counted = data
+    size = np.sqrt(np.mean(np.asarray(y) ** 2, axis=0))
+    own = units(*size)
+    return own, np.exp(fit(own, DYNAMICS, x, y, counted, usual(own, DYNAMICS)))
+
+
+def test_coordinates_that_do_not_matter_get_long_lengthscales(fitted):
+    _, found = fitted
+    assert found[0, 1] > 10 * found[0, 0]
+    assert 0.1 < found[0, 0] < 0.6
+
+
+def test_noise_is_found(fitted):
+    own, found = fitted
+    noise = found[:, -1] * np.asarray(own.sizes)
+    assert noise[1] == pytest.approx(0.2, rel=0.25)
+    assert noise[0] < 0.01
+
+
+def test_nothing_within_the_bounds_nearby_is_better(data, fitted):
+    """A minimum, up to the flatness of the last steps."""
+    x, y, counted = data
+    own, found = fitted
+    rows = DYNAMICS.rows(2)
+
+    def loss(logs):
+        penalty = 0.5 * jnp.sum(((logs - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
+        one = Units(own.widths, own.sizes[1][None], own.turns, ())
+        return penalty - likelihood(one.shape(logs[None, :]), x, y[:, 1], counted)
+
+    here = jnp.log(jnp.asarray(found[1]))
+    rng = np.random.default_rng(1)
+    low, high = np.log(rows[:, 2]), np.log(rows[:, 3])
+    for _ in range(20):
+        near = np.clip(np.asarray(here) + 0.2 * rng.normal(size=4), low, high)
+        assert float(loss(jnp.asarray(near))) >= float(loss(here)) - 1e-3
+
+
+def test_likelihood_is_that_of_the_normal_law(data):
+    x, y, _ = data
+    shape = Shape(
+        jnp.array([[0.3, 1.0]]), jnp.array([1.2]), jnp.array([0.3]), jnp.ones(2), angles=()
+    )
+    counted = jnp.asarray((np.arange(N) < 40).astype(float))
+    kernel = shape.kernels()[0]
+    inside = np.asarray(kernel(x[:40])) + (0.3**2 + 1e-9 * 1.44) * np.eye(40)
+    from scipy import stats
+
+    wanted = stats.multivariate_normal(np.zeros(40), inside).logpdf(np.asarray(y[:40, 0]))
+    assert float(likelihood(shape, x, y[:, 0], counted)) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_slope_is_the_slope(data):
+    x, y, counted = data
+
+    def value(logs):
+        shape = units(1.0).shape(logs[None, :])
+        return likelihood(shape, x, y[:, 0], counted)
+
+    here = jnp.log(jnp.array([0.4, 0.7, 1.1, 0.1]))
+    slope = np.asarray(jax.grad(value)(here))
+    for j in range(4):
+        step = 1e-5 * np.eye(4)[j]
+        change = (float(value(here + step)) - float(value(here - step))) / 2e-5
+        assert slope[j] == pytest.approx(change, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("habits", [DYNAMICS, REWARD])
+def test_flat_and_repeated_data_stay_within_bounds(habits):
+    """One state over and over, nothing ever happening: no certainty, no NaN."""
+    x, y, counted = jnp.zeros((N, 2)), jnp.zeros((N, 2)), jnp.ones(N)
+    own = units(1.0, 1.0)
+    found = np.exp(fit(own, habits, x, y, counted, usual(own, habits)))
+    rows = habits.rows(2)
+    assert np.isfinite(found).all()
+    assert (found >= rows[:, 2] * (1 - 1e-9)).all()
+    assert (found <= rows[:, 3] * (1 + 1e-9)).all()
+
+
+def test_descent_of_a_curved_valley():
+    def rosenbrock(x):
+        return (1 - x[0]) ** 2 + 10 * (x[1] - x[0] ** 2) ** 2
+
+    found, value = descend(rosenbrock, jnp.array([-1.0, 1.0]))
+    np.testing.assert_allclose(found, [1.0, 1.0], atol=1e-2)
+    assert float(value) < 1e-4
+
+
+def test_rows_are_few_and_hold_the_last():
+    chosen = some_rows(1000, 50, key=jax.random.key(0))
+    assert len(set(chosen)) == 50
+    assert chosen[-1] == 999
+    assert some_rows(7, 50, key=jax.random.key(0)).tolist() == list(range(7))

@@ -1,0 +1,122 @@
+"""Learned squared exponentials on data points as centres, against the dense posterior."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from kernelmdp.gp.inducing import Shape, cosine, inducing_posterior, spread_out
+
+N, ROOM, BLOCK = 30, 40, 16
+LOW, HIGH = np.array([-np.pi, -2.0, -1.0]), np.array([np.pi, 2.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def case():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(LOW, HIGH, size=(N, 3))
+    shape = Shape(
+        lengthscales=jnp.array([[1.0, 2.0, 3.0], [0.8, 5.0, 1.0]]),
+        signal=jnp.array([1.5, 0.5]),
+        noise=jnp.array([0.05, 0.1]),
+        turns=jnp.ones(3),
+        angles=(0,),
+    )
+    y = np.stack([np.sin(x[:, 0]) + x[:, 1], x[:, 2]], axis=1) + 0.05 * rng.normal(size=(N, 2))
+    return shape, x, y, rng.uniform(LOW, HIGH, size=(9, 3))
+
+
+def made(case, points=None, scalar=False):
+    shape, x, y, _ = case
+    centres = x if points is None else points
+    used = np.arange(ROOM) < len(centres)
+    padded = np.pad(centres, ((0, ROOM - len(centres)), (0, 0)))
+    return inducing_posterior(shape, padded, used.astype(float), x, y, scalar=scalar, block=BLOCK)
+
+
+def dense(case, z):
+    """By the textbook, one output after another."""
+    shape, x, y, _ = case
+    means, variances = [], []
+    for i, kernel in enumerate(shape.kernels()):
+        inside = np.asarray(kernel(x)) + float(shape.noise[i]) ** 2 * np.eye(len(x))
+        across = np.asarray(kernel(z, x))
+        means.append(across @ np.linalg.solve(inside, y[:, i]))
+        explained = np.einsum("ij,ji->i", across, np.linalg.solve(inside, across.T))
+        variances.append(np.asarray(kernel.diagonal(z)) - explained)
+    return np.stack(means, axis=1), np.stack(variances, axis=1)
+
+
+def test_with_all_data_as_centres_it_is_the_exact_posterior(case):
+    mean, std = made(case).predict(case[3])
+    expected, variance = dense(case, case[3])
+    np.testing.assert_allclose(mean, expected, atol=1e-5)
+    np.testing.assert_allclose(std, np.sqrt(variance), atol=1e-4)
+
+
+def test_the_gain_is_that_of_the_data(case):
+    shape, x, _, _ = case
+    wanted = 0.0
+    for i, kernel in enumerate(shape.kernels()):
+        matrix = np.asarray(kernel(x)) / float(shape.noise[i]) ** 2
+        wanted += 0.5 * np.linalg.slogdet(np.eye(len(x)) + matrix)[1]
+    assert made(case).information_gain == pytest.approx(wanted, rel=1e-5)
+
+
+def test_the_joint_covariance_has_these_variances(case):
+    posterior = made(case)
+    covariance = posterior.covariance(case[3])
+    std = posterior.predict(case[3])[1]
+    np.testing.assert_allclose(np.diag(covariance), np.asarray(std).ravel() ** 2, atol=1e-9)
+
+
+def test_far_from_all_centres_nothing_is_known(case):
+    """What few centres cannot say is left to the prior, not taken to be zero."""
+    shape, x, _, _ = case
+    std = made(case, points=x[:1]).predict(case[3])[1]
+    exact = np.sqrt(dense(case, case[3])[1])
+    assert (np.asarray(std) >= exact - 1e-6).all()
+    assert (np.asarray(std) <= np.asarray(shape.signal)[None, :] + 1e-9).all()
+
+
+def test_draws_have_the_moments_of_the_posterior(case):
+    posterior = made(case)
+    z = case[3]
+    draw = jax.jit(lambda key: posterior.sample(key=key)(jnp.asarray(z)))
+    drawn = np.asarray(jax.lax.map(draw, jax.random.split(jax.random.key(0), 2000)))
+    mean, std = (np.asarray(a) for a in posterior.predict(z))
+    # Means within five standard errors; deviations within a tenth: waves are random features.
+    assert (np.abs(drawn.mean(axis=0) - mean) <= 5 * std / np.sqrt(2000) + 1e-4).all()
+    np.testing.assert_allclose(drawn.std(axis=0), std, rtol=0.1, atol=2e-3)
+
+
+def test_a_draw_is_one_function(case):
+    drawn = made(case).sample(key=jax.random.key(1))
+    np.testing.assert_array_equal(drawn(case[3]), drawn(case[3]))
+
+
+def test_angles_come_round(case):
+    posterior = made(case)
+    turned = case[3] + np.array([2 * np.pi, 0.0, 0.0])
+    np.testing.assert_allclose(posterior.predict(turned)[0], posterior.predict(case[3])[0])
+
+
+def test_the_kernel_can_be_read(case):
+    import kernelmdp as km
+
+    kernel = made(case).kernel
+    again = km.kernel(str(kernel))
+    np.testing.assert_allclose(again(case[3]), kernel(case[3]), rtol=1e-12)
+
+
+def test_centres_are_spread_out():
+    shape = Shape(jnp.array([[0.3]]), jnp.ones(1), jnp.full(1, 0.1), jnp.ones(1), angles=())
+    line = jnp.linspace(0, 1, 101)[:, None]
+    chosen = np.sort(np.asarray(line)[np.asarray(spread_out(shape, line, 4)), 0])
+    assert len(set(chosen)) == 4
+    assert np.diff(chosen).min() > 0.2
+
+
+def test_cosine_by_polynomial():
+    turns = jnp.linspace(-3, 3, 2001)
+    np.testing.assert_allclose(cosine(turns), np.cos(2 * np.pi * np.asarray(turns)), atol=1e-9)
