@@ -69,7 +69,7 @@ def test_posterior_draws_are_calibrated():
         return jax.vmap(lambda k: value(beliefs.sample(key=k)))(jax.random.split(key, 99))
 
     ranks = []
-    for repeat in range(300):
+    for repeat in range(150):
         first, second = jax.random.split(jax.random.fold_in(jax.random.key(1), repeat))
         true, points, rewards, outcomes = experience(first)
         after = prior.condition(np.asarray(points), np.asarray(rewards), np.asarray(outcomes))
@@ -129,14 +129,14 @@ class Column(eqx.Module):
 
 @pytest.fixture(scope="module")
 def runs():
-    """30 runs of GP-UCRL with valid sets: regret, both certificates, coverage."""
+    """20 runs of GP-UCRL with valid sets: regret, both certificates, coverage."""
     problem = toy_problem()
     made = GPUCRL(problem, confidence="valid", planner=GridPlanner(state_points=41))
     z = problem.points.net(40)[0]
     grid = made.planner.grid(problem.mdp(made.beliefs.mean()))
     menu = jnp.asarray(np.array(ACTIONS.points))
     found = []
-    for seed in range(30):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         truth = problem.mdp(Known(draw_function(rng, z), Column(draw_function(rng, z))))
         best = np.asarray(optimal_values(truth, grid, menu))[0, 0]

@@ -17,7 +17,7 @@ SE = km.kernels.SquaredExponential
 SQUARE = km.Box([0.0, 0.0], [1.0, 2.0])
 
 
-@pytest.mark.parametrize("text", ["se(0.5)", "matern(2.5, 0.4)", "linear + constant(1.0)"])
+@pytest.mark.parametrize("text", ["matern(2.5, 0.4)", "linear + constant(1.0)"])
 def test_chaining_is_above_draws_and_not_far(text):
     proof = supremum(km.kernel(text), SQUARE)
     guess = estimated_supremum(km.kernel(text), SQUARE, key=jax.random.key(0))

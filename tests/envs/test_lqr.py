@@ -156,9 +156,8 @@ def beliefs_after(env, episodes, seed, reward):
         env.mdp, Uniform(env.mdp.actions, key), starts, key=key
     )
     points = jnp.concatenate([states[:-1], actions], axis=2)
-    for i in range(episodes):
-        beliefs = beliefs.condition(points[:, i], rewards[:, i], outcomes[:, i])
-    return problem, beliefs
+    rows = (x.reshape(-1, *x.shape[2:]) for x in (points, rewards, outcomes))
+    return problem, beliefs.condition(*rows)
 
 
 def sets_of(env, problem, beliefs, confidence):

@@ -4,6 +4,7 @@ import contextlib
 import math
 import shutil
 import sys
+import tomllib
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.experiments import RunConfig, audit, run
 from kernelmdp.numerics.modules import changed
 from kernelmdp.report import read_columns
+from kernelmdp.report.regret import read_bound
 
 EPISODES = 5
 CONFIG = RunConfig("rkhs", "gp-ucrl", 1, {"horizon": 3}, {"confidence": "valid"})
@@ -104,6 +106,19 @@ def test_a_valid_run_passes(valid):
     widths = 2 * columns["width_reward"] + 2 * slope * columns["width_transition"]
     assert first.total == pytest.approx(widths.sum() + first.parts["martingale"])
     assert mentions(first.assumes, "L = ")
+
+
+def test_the_theorem_beside_a_run(valid):
+    """Its curve is in the folder, its name in the configuration, and the regret is below it."""
+    name = "Theorem 1, improved, for all T at once with probability 0.9"
+    assert tomllib.loads((valid / "config.toml").read_text())["found"]["bound"] == name
+    numbers, values = read_bound(valid)
+    assert numbers.tolist() == [1, 2, 3, 5]
+    regret = read_columns(valid)["cumulative_regret"]
+    assert (regret[numbers.astype(int) - 1] < values).all()
+    (check,) = (own for own in audit(valid).checks if "theorem" in own.name)
+    assert check.holds
+    assert check.note.startswith(name)
 
 
 def test_narrow_sets_that_are_labelled_valid(tmp_path, monkeypatch):

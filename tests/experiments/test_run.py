@@ -88,6 +88,7 @@ def test_a_folder(whole):
     config = tomllib.loads((whole / "config.toml").read_text())
     assert config["run"]["env"] == "rkhs"
     assert config["found"]["horizon"] == 3
+    assert config["found"]["bound"] == "not covered: no theorem is about this agent"
     assert config["versions"]["kernelmdp"] == km.__version__
     assert read_config(whole) == CONFIG
     assert km.load(whole / "checkpoint", task=CONFIG.task()).episode == EPISODES

@@ -23,8 +23,6 @@ def residual(compilation, points):
     [
         ("se(0.3)", 1, 1e-9),
         ("matern(0.5, 0.5)", 1, 1e-2),
-        ("matern(1.5, 0.5)", 2, 1e-3),
-        ("se([0.2, 1.5])", 2, 1e-6),
         ("(se(0.5)[0] + matern(2.5, 1.0)[1]) * linear[0]", 2, 1e-5),
         ("se(0.8)", 3, 1e-5),
         ("periodic(1.0, 1.0) * se(1.0)", 2, 1e-4),
@@ -34,8 +32,8 @@ def test_certified_error_bounds_every_entry(text, dimension, tolerance):
     made = km.gp.compile_kernel(km.kernel(text), unit(dimension), tolerance=tolerance)
     assert made.kind == "certified"
     rng = np.random.default_rng(0)
-    points = rng.random((1500, dimension))
-    points[:300] = np.round(points[:300])  # corners, where the residual is largest
+    points = rng.random((800, dimension))
+    points[:200] = np.round(points[:200])  # corners, where the residual is largest
     left = residual(made, points)
     assert np.abs(left).max() <= made.error
     assert np.linalg.eigvalsh(left).min() > -1e-9  # k − k_r is itself a kernel

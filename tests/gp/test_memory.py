@@ -22,14 +22,15 @@ def learned(rng, posterior, episodes, rows=7):
     return posterior
 
 
-@pytest.mark.parametrize("moments", [False, True])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    ("name", "moments"), [("scalar", False), ("shared", True), ("rotated", True)]
+)
 def test_answers_are_the_same(name, moments):
     prior = km.gp.posterior(KERNELS[name], noise_variance=0.01, domain=BOX)
     grid = np.random.default_rng(1).random((200, 2))
     other = np.random.default_rng(2).random((200, 2))  # as many points, but not the remembered
-    plain = learned(np.random.default_rng(0), prior, 40)
-    quick = learned(np.random.default_rng(0), prior.remember(grid, moments=moments), 40)
+    plain = learned(np.random.default_rng(0), prior, 20)
+    quick = learned(np.random.default_rng(0), prior.remember(grid, moments=moments), 20)
     for points in (grid, other, grid[:50]):
         for got, expected in zip(quick.predict(points), plain.predict(points), strict=True):
             np.testing.assert_allclose(got, expected, atol=1e-9)

@@ -14,13 +14,9 @@ from .dense import Dense, assert_matches
 BOX = km.Box([-1.0, 0.0], [1.0, 2.0])
 NESTED = "(se(0.5)[0] + matern(2.5, 1.0)[1]) * (linear + constant(0.5))"
 KERNELS = {
-    "exact": ["se(0.5)", NESTED],
-    "finite rank": [
-        "quadratic",
-        "polynomial(3, 0.5)",
-        "(linear + quadratic) * linear[0]",
-    ],
-    "compiled": ["se(0.7)", "matern(3.5, 2.0)", "se(1.0)[0] * linear[1]"],
+    "exact": [NESTED],
+    "finite rank": ["polynomial(3, 0.5)", "(linear + quadratic) * linear[0]"],
+    "compiled": ["matern(3.5, 2.0)", "se(1.0)[0] * linear[1]"],
 }
 CASES = [(engine, text) for engine, texts in KERNELS.items() for text in texts]
 
@@ -68,7 +64,7 @@ def test_matches_the_dense_solution_however_rows_arrive(engine, text):
 
 def test_compiled_posterior_is_close_to_the_exact_one():
     kernel = km.kernel("se(0.5)")
-    points, targets, queries = data(60)
+    points, targets, queries = data()
     oracle = Dense(kernel, points, targets, 0.01, queries)
     posterior = km.gp.posterior(kernel, noise_variance=0.01, domain=BOX, tolerance=1e-9)
     posterior = posterior.condition(points, targets)
@@ -90,7 +86,7 @@ def test_matches_scikit_learn():
 @pytest.mark.parametrize("engine", ["exact", "finite rank", "compiled"])
 def test_one_point_seen_n_times(engine):
     # k = 1: σ² = λ/(n + λ) and gain ½ ln(1 + n/λ), whatever λ.
-    for noise, n in ((0.5, 1), (2.0, 7), (1e-3, 400)):
+    for noise, n in ((0.5, 1), (1e-3, 400)):
         posterior = km.gp.posterior(
             km.kernels.Constant(1.0),
             noise_variance=noise,
@@ -124,13 +120,15 @@ def test_factor_reads_off_variances_in_order_and_the_gain():
 
 @pytest.mark.parametrize("engine", ["exact", "compiled"])
 def test_gain_does_not_depend_on_the_order(engine):
-    points, targets, _ = data(40)
-    order = np.random.default_rng(1).permutation(40)
+    points, targets, _ = data()
+    order = np.random.default_rng(1).permutation(30)
     gains = [
-        km.gp.posterior(km.kernel("se(0.5)"), noise_variance=0.1, domain=BOX, engine=engine)
+        km.gp.posterior(
+            km.kernel("se(0.5)"), noise_variance=0.1, domain=BOX, engine=engine, tolerance=1e-9
+        )
         .condition(points[index], targets[index])
         .information_gain
-        for index in (np.arange(40), order)
+        for index in (np.arange(30), order)
     ]
     assert abs(gains[0] - gains[1]) < 1e-9
 

@@ -103,7 +103,7 @@ def test_draws_given_hyperparameters_match_dense_algebra():
     targets = np.sin(4 * np.asarray(toy.POINTS))[:, 0]
     own, theta = told(jnp.asarray(targets)), jnp.array([0.2, -0.1, 0.0])
     keys = jax.random.split(jax.random.key(2), 5000)
-    drawn = jax.vmap(lambda k: draw_given(PRIOR, own, theta, key=k)[:, 0])(keys)
+    drawn = jax.jit(jax.vmap(lambda k: draw_given(PRIOR, own, theta, key=k)[:, 0]))(keys)
     features = np.asarray(own.columns.features(toy.POINTS))
     root = np.asarray(prior_root(PRIOR, own.columns, factors_of(PRIOR, theta)))
     covariance = root @ root.T
@@ -130,7 +130,7 @@ def test_marginal_likelihood_matches_dense_algebra():
         return law.logpdf(targets) - 0.5 * np.sum((np.array(theta) / [0.3, 0.5, 0.4]) ** 2)
 
     places = [(0.0, 0.0, 0.0), (0.4, -0.3, 0.2), (-0.5, 0.8, -0.6)]
-    ours = [float(log_density(PRIOR, own, jnp.array(place))) for place in places]
+    ours = jax.jit(jax.vmap(lambda t: log_density(PRIOR, own, t)))(jnp.array(places))
     theirs = [dense(place) for place in places]
     np.testing.assert_allclose(np.diff(ours), np.diff(theirs), atol=1e-8)
 

@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from kernelmdp.numerics.modules import jit
 from kernelmdp.priors import UnknownNoise
 from kernelmdp.priors.unknown_noise import draw_weights
 from tests.priors import toy
+
+DRAWS = 4000
+
+
+@jit
+def draws_of(learned, keys):
+    """Weights and noise variances, one draw for each key."""
+    return jax.vmap(lambda k: draw_weights(learned, k))(keys)
 
 
 def test_noise_variance_without_functions_is_inverse_gamma():
@@ -22,8 +31,8 @@ def test_noise_variance_without_functions_is_inverse_gamma():
     targets = np.random.default_rng(0).normal(size=(12, 1)) * 0.2
     nothing = jnp.zeros((12, columns.rank))
     learned, _ = prior.update(start, nothing, jnp.asarray(targets), key=jax.random.key(0))
-    keys = jax.random.split(jax.random.key(1), 4000)
-    variances = np.asarray(jax.vmap(lambda k: draw_weights(learned, k)[1][0])(keys))
+    keys = jax.random.split(jax.random.key(1), DRAWS)
+    variances = np.asarray(draws_of(learned, keys)[1][:, 0])
     law = stats.invgamma(3.0 + 6.0, scale=3.0 * 0.25 + 0.5 * np.sum(targets**2))
     assert stats.kstest(variances, law.cdf).pvalue > 1e-3
 
@@ -48,15 +57,15 @@ def test_noise_variance_and_weights_match_dense_quadrature():
         means.append(features.T @ solved)
     mass = np.exp(np.array(density) - np.max(density))
     mass /= mass.sum()
-    keys = jax.random.split(jax.random.key(1), 8000)
-    weights, variances = jax.vmap(lambda k: draw_weights(learned, k))(keys)
+    keys = jax.random.split(jax.random.key(1), DRAWS)
+    weights, variances = draws_of(learned, keys)
     logged = np.log(np.asarray(variances[:, 0]))
     centre = mass @ logs
     spread = np.sqrt(mass @ (logs - centre) ** 2)
-    assert abs(logged.mean() - centre) < 4 * spread / np.sqrt(8000)
+    assert abs(logged.mean() - centre) < 4 * spread / np.sqrt(DRAWS)
     np.testing.assert_allclose(logged.std(), spread, rtol=0.05)
     drawn = np.asarray(weights[:, :, 0])
-    error = drawn.std(axis=0) / np.sqrt(8000)
+    error = drawn.std(axis=0) / np.sqrt(DRAWS)
     assert (np.abs(drawn.mean(axis=0) - mass @ np.array(means)) < 4.5 * error).all()
 
 
@@ -71,8 +80,8 @@ def test_many_data_make_the_noise_sharp():
     )
     start, _ = prior.start(columns, toy.setting(), "reward", key=jax.random.key(0))
     learned, _ = prior.update(start, features, targets, key=jax.random.key(0))
-    keys = jax.random.split(jax.random.key(1), 500)
-    sizes = np.sqrt(np.asarray(jax.vmap(lambda k: draw_weights(learned, k)[1][0])(keys)))
+    keys = jax.random.split(jax.random.key(1), DRAWS)
+    sizes = np.sqrt(np.asarray(draws_of(learned, keys)[1][:, 0]))
     # A guess 200 times too large counts as four observations of it.
     expected = np.sqrt(0.05**2 + 2 * 2.0 * 100 / 20_000)
     assert abs(sizes.mean() / expected - 1) < 0.02
@@ -92,7 +101,7 @@ def test_calibration():
     start, _ = prior.start(columns, toy.setting(), "reward", key=key)
     learned, found = prior.update(start, features, features @ truth + noise, key=key)
     assert found.mixed
-    drawn, levels = jax.vmap(lambda k: draw_weights(learned, k))(jax.random.split(key, draws))
+    drawn, levels = draws_of(learned, jax.random.split(key, draws))
     for true, values in zip(toy.watched(columns, truth), toy.watched(columns, drawn), strict=True):
         assert toy.uniform_p(toy.ranks(true, values), draws) > toy.LEAST
     assert toy.uniform_p(toy.ranks(variances, levels), draws) > toy.LEAST

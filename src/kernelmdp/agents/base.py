@@ -27,7 +27,7 @@ from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import Noise, as_noise
 from kernelmdp.mdp.policy import Policy, Uniform
 from kernelmdp.numerics.checks import choice, float_array, integer, require_finite
-from kernelmdp.planners import Plan, RiccatiPlanner, Unplanned
+from kernelmdp.planners import MPCPlanner, Plan, RiccatiPlanner, Unplanned
 from kernelmdp.planners.certified import paper_tolerance
 from kernelmdp.types import Key
 
@@ -169,7 +169,7 @@ class Agent(abc.ABC):
 
     def exploit(self, *, key: Key) -> Plan:
         """The best plan for what is believed now, exploration aside."""
-        return self.planner(self.problem.mdp(self.beliefs.mean()), key=key)
+        return self.planner(self._within_reach(self.problem.mdp(self.beliefs.mean())), key=key)
 
     @property
     def noises(self) -> tuple[Noise, Noise]:
@@ -203,8 +203,7 @@ class Agent(abc.ABC):
 
     def solve(self, mdp: MDP, *, key: Key) -> Plan:
         """A plan for an MDP or a family; with the planner "paper" to ε_l = √(H/l) at the start."""
-        if self.fitted is not None:
-            mdp = self.fitted.ranged(mdp)
+        mdp = self._within_reach(mdp)
         if isinstance(self.planner, RiccatiPlanner):
             return self.planner(mdp, key=key, start=self._first)
         if not self.to_tolerance:
@@ -324,6 +323,21 @@ class Agent(abc.ABC):
 
     # Within.
 
+    def _within_reach(self, mdp: MDP) -> MDP:
+        """Kernels that were fitted say little far from all data: states and rewards stay near."""
+        if self.fitted is None:
+            return mdp
+        return self.fitted.ranged(mdp, tables=not isinstance(self.planner, MPCPlanner))
+
+    @property
+    def beyond(self) -> str | None:
+        """Why no theorem is about the way this agent learns, if so."""
+        if self.fitted is not None:
+            return "not covered: kernels are fitted to the data they are used on"
+        if self.update == "step":
+            return "not covered: policies change within an episode"
+        return None
+
     def _arrays(self) -> dict[str, np.ndarray]:
         problem, H = self.problem, self.problem.horizon
         m, q = problem.states.dimension, problem.actions.dimension
@@ -341,6 +355,9 @@ class Agent(abc.ABC):
     def _confidence(self, given: Confidence) -> Confidence:
         """Norm bounds that the problem knows take the place of unknown ones."""
         known: dict[str, Any] = {}
+        if self.problem.fitted:
+            # Outputs have kernels, and so widths, of their own.
+            known["shape"] = "ellipsoid"
         for name in ("norm_reward", "norm_transition"):
             value = getattr(self.problem, name)
             if getattr(given, name) is None and value is not None:

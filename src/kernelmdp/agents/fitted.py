@@ -25,7 +25,7 @@ from kernelmdp.mdp import MDP, Gaussian, Model, Noise, Outlook
 from kernelmdp.numerics.modules import changed
 
 #: Centres of a posterior, rows that kernels are fitted to, rows taken at once.
-CENTRES, ROWS, BLOCK = 256, 200, 256
+CENTRES, ROWS, BLOCK = 192, 160, 256
 #: Fitted anew when data have grown by this share, and by this many rows.
 SHARE, FEW = 0.15, 5
 #: Room beyond what was seen, on axes without bounds, as a share of half their length.
@@ -173,12 +173,16 @@ class Fitted:
         rewards, states = sizes
         return Gaussian(rewards, estimated=True), Gaussian(states * self.scale, estimated=True)
 
-    def ranged(self, mdp: MDP) -> MDP:
-        """The MDP on the states of ``box``, with rewards that are not far from any seen.
+    def ranged(self, mdp: MDP, *, tables: bool) -> MDP:
+        """The MDP with rewards that are not far from any seen; known ones are as they are.
 
-        Known rewards are as they are.
+        A planner that lays ``tables`` over the states gets those of ``box``. For others neither
+        they nor the metric change with the data, and nothing is compiled again.
         """
-        mdp = changed(mdp, states=self.box, metric=tuple(map(float, self.scale)))
+        if tables:
+            mdp = changed(mdp, states=self.box, metric=tuple(map(float, self.scale)))
+        else:
+            mdp = changed(mdp, states=self.problem.states, metric=(1.0,) * len(self.scale))
         if self.problem.reward is not None or not len(self.rewards):
             return mdp
         _, seen = self._reward_rows
@@ -254,7 +258,9 @@ class Fitted:
         else:
             centres = np.pad(points, ((0, CENTRES - count), (0, 0)))
             used = np.concatenate([np.ones(count), np.zeros(CENTRES - count)])
-        return inducing_posterior(shape, centres, used, points, targets, scalar=scalar, block=BLOCK)
+        return inducing_posterior(
+            shape, centres, used, points, targets, scalar=scalar, block=BLOCK, swift=True
+        )
 
 
 def _around(problem: Problem, states: Float[np.ndarray, "n m"]) -> Box:

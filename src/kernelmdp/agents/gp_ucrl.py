@@ -50,7 +50,7 @@ class GPUCRL(Agent):
 
     @property
     def covered(self) -> str:
-        return self.confidence_sets().reason
+        return self.beyond or self.confidence_sets().reason
 
     def diagnostics(self) -> dict[str, float]:
         if isinstance(self.planned, Unplanned):  # a first episode of random actions

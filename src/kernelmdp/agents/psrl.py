@@ -128,6 +128,8 @@ class PSRL(Agent):
 
     @property
     def covered(self) -> str:
+        if self.beyond is not None:
+            return self.beyond
         if self.prior is not None and self.prior.name != "norm-ball":
             return f"no theorem is about this prior ({self.prior.name}); Theorem 4 is its model"
         return (

@@ -67,6 +67,10 @@ class Result:
     agent: str
     covered: str
     episodes: Table
+    #: Which theorem bounds the regret, or why none does; empty where nobody asked.
+    bound: str = ""
+    #: Numbers of episodes, and that bound after each.
+    curve: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def regret(self) -> float:
@@ -81,6 +85,8 @@ class Result:
         known = np.isfinite(self.episodes["cumulative_regret"]).all()
         column = "cumulative_regret" if known else "return"
         axes.plot(self.episodes["episode"], self.episodes[column], label=self.agent)
+        if known and self.curve is not None:
+            axes.plot(*self.curve, "k--", drawstyle="steps-pre", label=self.bound.split(";")[0])
         axes.set_xlabel("episode")
         axes.set_ylabel(column.replace("_", " "))
         axes.set_title(self.name)

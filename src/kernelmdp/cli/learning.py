@@ -15,6 +15,8 @@ from kernelmdp.agents.progress import describe, track
 from kernelmdp.cli.command import app, keep_compiled, value_of
 from kernelmdp.envs import make, names
 from kernelmdp.experiments import RunConfig, run
+from kernelmdp.experiments.playing import draw_episode, play_saved
+from kernelmdp.experiments.run import load_run
 from kernelmdp.report import draw_regret, slope
 
 
@@ -36,6 +38,9 @@ def run_command(
             "confidence.delta=0.05, planner=bonus; env.NAME=VALUE for the environment",
         ),
     ] = None,
+    render: Annotated[
+        pathlib.Path | None, typer.Option(help="a GIF of the policy that was learned")
+    ] = None,
 ) -> None:
     """Let an agent learn in an environment."""
     keep_compiled()
@@ -45,6 +50,31 @@ def run_command(
     result = run(config, out, episodes=episodes, watch=_watch)
     draw_regret([out], out / "figures" / "regret.png")
     _summary(result, out)
+    if render is not None:
+        draw_episode(load_run(config, out), render, seed=seed)
+        print(f"one episode of what was learned: {render}")
+
+
+@app.command("play")
+def play_command(
+    folder: Annotated[pathlib.Path, typer.Argument(help="the folder of a run")],
+    episodes: Annotated[int, typer.Option(min=1)] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="of the starts and the noise")] = 0,
+    render: Annotated[pathlib.Path | None, typer.Option(help="a GIF of the first episode")] = None,
+) -> None:
+    """Play what a saved agent has learned; nothing is learned from it."""
+    keep_compiled()
+    agent, played = play_saved(folder, episodes=episodes, seed=seed)
+    table = Table(title=f"{agent.name} on {agent.problem.name}", box=None)
+    table.add_column("episode")
+    table.add_column("steps")
+    table.add_column("return")
+    for number, episode in enumerate(played, start=1):
+        table.add_row(str(number), str(len(episode.rewards)), f"{episode.total:.5g}")
+    Console().print(table)
+    if render is not None:
+        draw_episode(agent, render, seed=seed)
+        print(f"the first of them: {render}")
 
 
 @app.command("envs")
@@ -109,5 +139,8 @@ def _summary(result: Result, out: pathlib.Path) -> None:
     if len(seconds):
         table.add_row("plan and update", f"{1e3 * np.median(seconds):.1f} ms an episode")
     table.add_row("theory", result.covered)
+    last = "" if result.curve is None else f"{result.curve[1][-1]:.4g}: "
+    if result.bound != result.covered:
+        table.add_row("regret bound", last + result.bound)
     table.add_row("folder", str(out))
     Console().print(table)

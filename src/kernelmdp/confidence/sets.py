@@ -47,7 +47,9 @@ class Plausible(Model):
         reward, reward_width = self.reward(points)
         state, std, at = self._state(points)
         posterior, dtype = self.beliefs.transition, points.dtype
-        beta, slack = self.beta_transition.astype(dtype), self.slack_transition.astype(dtype)
+        beta, slack = (
+            jnp.asarray(number, dtype) for number in (self.beta_transition, self.slack_transition)
+        )
         if self.shape == "ellipsoid":
             scaled = shapes.root(posterior, at, std, beta, slack)
             root = self.beliefs.scale.astype(dtype)[None, :, None] * scaled
@@ -188,6 +190,7 @@ class ConfidenceSets(Module):
             reward_range=mdp.reward_range,
             metric=scale,
             lipschitz=mdp.lipschitz * stretch,
+            termination=mdp.termination,
         )
 
 

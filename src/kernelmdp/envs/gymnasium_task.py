@@ -128,7 +128,7 @@ class GymnasiumTask:
         """An observation as the numbers of a state, checked; angles are between their ends."""
         space = self.env.observation_space
         if isinstance(space, spaces.Discrete):
-            return np.array([float(int(observation) - int(space.start))])
+            return np.array([float(int(np.asarray(observation).item()) - int(space.start))])
         assert isinstance(self.states, Box)
         try:
             state = np.array(observation, dtype=float)

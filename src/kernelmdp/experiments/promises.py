@@ -6,19 +6,39 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp.experiments.bounds import run_bound
+from kernelmdp.experiments.constants import reward_bound
 from kernelmdp.experiments.replay import Replayed, Stored, sampled
 from kernelmdp.theory.certificates import Certificate, gap_certificate, sum_certificate
 from kernelmdp.theory.chances import coverage
 from kernelmdp.theory.check import Check, at_most, not_applicable
 
-#: Points at which the size of a known reward is looked at.
-REWARD_POINTS = 2000
-
 
 def promises(stored: Stored, found: Replayed) -> tuple[list[Check], tuple[Certificate, ...]]:
-    """Lemma (j) and both certificates, as checks; and the certificates themselves."""
+    """Lemma (j), both certificates and the theorem, as checks; and the certificates themselves."""
     certificates, certified = _certificates(stored, found)
-    return [*_coverage(stored, found), *certified], certificates
+    return [*_coverage(stored, found), *certified, _theorem(stored, found)], certificates
+
+
+def _theorem(stored: Stored, found: Replayed) -> Check:
+    """Cumulative regret against the theorem's curve, at the number of episodes closest to it."""
+    name, bound = "the theorem's bound is above the regret", run_bound(found.agent)
+    why = _not_covered(stored, found)
+    regret = np.cumsum(stored.columns["regret"])
+    if not bound.covered or why is not None:
+        return not_applicable(name, why or bound.text)
+    if not np.isfinite(regret).all():
+        return not_applicable(name, "the regret is not known")
+    curve = bound.curve(stored.episodes)
+    numbers, values = (
+        np.array([getattr(b, what) for b in curve]) for what in ("episodes", "value")
+    )
+    reached = regret[numbers - 1]
+    error = np.cumsum(np.nan_to_num(stored.columns["optimal_value_error"]))[numbers - 1]
+    closest = int(np.argmin(values - reached))
+    note = f"{bound.text}; after {numbers[closest]} episodes, the closest"
+    pair = float(reached[closest]), float(values[closest])
+    return at_most(name, *pair, tolerance=float(error[closest]), note=note)
 
 
 def _coverage(stored: Stored, found: Replayed) -> list[Check]:
@@ -45,7 +65,7 @@ def _certificates(stored: Stored, found: Replayed) -> tuple[tuple[Certificate, .
         return (), [not_applicable(name, why or "") for name in names]
     problem, delta, share = found.agent.problem, found.agent.confidence.delta, _share(found)
     assumes = (f"L = {problem.lipschitz:.4g}, {problem.lipschitz_rule}",)
-    size = _reward_bound(found)
+    size = reward_bound(found.agent)
     made: list[Certificate] = []
     checks: list[Check] = []
     regret = stored.columns["regret"]
@@ -107,17 +127,6 @@ def _share(found: Replayed) -> float:
     if not agent.confidence.split:
         return 1.0
     return 2.0 if agent.problem.reward is not None else 3.0
-
-
-def _reward_bound(found: Replayed) -> float:
-    """B_R√κ; of a known reward the largest seen at many points; infinite when not known."""
-    problem = found.agent.problem
-    if problem.reward is not None:
-        points = np.asarray(problem.points.spread(REWARD_POINTS))
-        return float(np.max(np.abs(np.asarray(problem.reward(points)))))
-    if problem.norm_reward is None:
-        return math.inf
-    return problem.norm_reward * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
 
 
 def _first(stored: Stored, found: Replayed, column: str) -> np.ndarray:

@@ -1,9 +1,10 @@
 """One run in one folder: an agent, an environment, a seed.
 
 The folder holds ``config.toml`` (all that is needed to repeat the run), ``episodes.csv`` (one row
-an episode, on disk when the episode ends) and ``checkpoint`` (the agent). Running again goes on
-where it stopped: everything random depends on seed and episode alone, so episodes that were played
-after the last checkpoint come out the same again.
+an episode, on disk when the episode ends) and ``checkpoint`` (the agent); where a theorem covers
+the run also ``bound.csv`` (its regret bound). Running again goes on where it stopped: everything
+random depends on seed and episode alone, so episodes that were played after the last checkpoint
+come out the same again.
 """
 
 import csv
@@ -26,6 +27,7 @@ from kernelmdp.agents.records import COLUMNS
 from kernelmdp.confidence import as_confidence
 from kernelmdp.envs import make, names
 from kernelmdp.errors import ArgumentError, CheckpointError
+from kernelmdp.experiments.bounds import run_bound, write_curve
 from kernelmdp.version import __version__
 
 #: Seconds between checkpoints.
@@ -113,7 +115,8 @@ def run(
         )
     if place.exists() and not begun and (not place.is_dir() or any(place.iterdir())):
         raise ArgumentError("out", "an empty or new folder, or one of a run", str(place))
-    agent = _resumed(config, place) if begun else config.make_agent()
+    saved_agent = begun and (place / "checkpoint").exists()
+    agent = load_run(config, place) if saved_agent else config.make_agent()
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -141,13 +144,29 @@ def run(
                     saved_at = time.monotonic()
         finally:
             agent.save(place / "checkpoint")
-    return Result(agent.problem.name, agent.name, agent.covered, Table(rows))
+    told = (agent.problem.name, agent.name, agent.covered, Table(rows))
+    return Result(*told, *_bounded(agent, len(rows), place))
 
 
-def _resumed(config: RunConfig, place: pathlib.Path) -> Agent:
+def _bounded(
+    agent: Agent, episodes: int, place: pathlib.Path
+) -> tuple[str, tuple[np.ndarray, np.ndarray] | None]:
+    """What a theorem says of the run, and its curve.
+
+    At the end, as gains take seconds; it depends on nothing but the number of episodes.
+    """
+    found = run_bound(agent)
+    curve = found.curve(episodes) if episodes else []
+    if not curve:
+        return found.text, None
+    write_curve(curve, place / "bound.csv")
+    text = found.text + ("; vacuous so far" if curve[-1].vacuous else "")
+    return text, (np.array([b.episodes for b in curve]), np.array([b.value for b in curve]))
+
+
+def load_run(config: RunConfig, place: pathlib.Path) -> Agent:
+    """The agent of a run's folder, as its checkpoint has it."""
     file = place / "checkpoint"
-    if not file.exists():
-        return config.make_agent()
     words = {k: v for k, v in config.words.items() if k == "noise"}
     agent = load(file, task=config.task(), **words)
     if agent.name != config.agent or agent.seed != config.seed:
@@ -222,6 +241,7 @@ def _write_config(config: RunConfig, place: pathlib.Path, agent: Agent) -> None:
         "",
         "[found]",
         f"covered = {text(agent.covered)}",
+        f"bound = {text(run_bound(agent).text)}",
         f"lipschitz = {text(f'{agent.problem.lipschitz:g} ({agent.problem.lipschitz_rule})')}",
         *(f"{key} = {text(value)}" for key, value in agent.problem.summary().items()),
         "",

@@ -21,7 +21,7 @@ from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import Key
 
 #: Steps of the search, each one evaluation of the likelihood and its slope.
-STEPS = 40
+STEPS = 25
 #: A step of the search is at most so long, in logarithms of odds within the bounds.
 LONGEST = 2.0
 

@@ -1,5 +1,6 @@
 """The theory as code: regret bounds as numbers, and lemmas and certificates to check runs with."""
 
+from kernelmdp.theory import certificates, chances, lemmas
 from kernelmdp.theory.bound import Bound
 from kernelmdp.theory.gains import gain_bound
 from kernelmdp.theory.gp import theorem3, theorem4
@@ -23,10 +24,13 @@ __all__ = [
     "BOUNDS",
     "Bound",
     "Paths",
+    "certificates",
+    "chances",
     "corollary1",
     "corollary2",
     "gain_bound",
     "gain_exponent",
+    "lemmas",
     "linear_quadratic",
     "paths",
     "tabular",

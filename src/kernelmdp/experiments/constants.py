@@ -1,0 +1,101 @@
+"""What theorems need to know of an agent and its task: L, noise, kernels, sizes of rewards."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernelmdp.agents import GPUCRL, Agent
+from kernelmdp.gp import Posterior
+from kernelmdp.mdp import Categorical
+from kernelmdp.planners import GridPlanner
+from kernelmdp.theory import Paths, gain_bound, paths
+
+#: Points at which the size of a known reward is looked at.
+REWARD_POINTS = 2000
+#: How rules begin whose L is a bound, up to the grid on which the truth was solved.
+RULES = ("exact", "solved", "noise")
+
+
+def reward_bound(agent: Agent) -> float:
+    """B_R√κ; of a known reward the largest seen at many points; infinite when not known."""
+    problem = agent.problem
+    if problem.reward is not None:
+        points = np.asarray(problem.points.spread(REWARD_POINTS))
+        return float(np.max(np.abs(np.asarray(problem.reward(points)))))
+    if problem.norm_reward is None:
+        return math.inf
+    return problem.norm_reward * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
+
+
+def words_of(agent: Agent) -> dict[str, Any]:
+    """Kernels or gains, domain and noise, in the units in which the agent learns."""
+    problem, outputs = agent.problem, agent.problem.mean_dimension
+    scale = np.array(problem.scale)
+    words: dict[str, Any] = {
+        "domain": problem.points,
+        "horizon": problem.horizon,
+        "reward_noise": float(problem.reward_noise.proxies(1)[0]),
+        "transition_noise": float((problem.transition_noise.proxies(outputs) / scale).max()),
+        "planner": "approximate" if agent.to_tolerance else "exact",
+        # Those of the agent's own β, where it has the maximum gain in it.
+        "tight": isinstance(agent, GPUCRL) and agent.confidence.gain == "maximum",
+        "transition_kernel": problem.transition_kernel,
+    }
+    if problem.reward is None:
+        words["reward_kernel"] = problem.reward_kernel
+    else:
+        words["gain_reward"] = 0.0
+    if isinstance(agent, GPUCRL) and agent.confidence.shape == "trace" and outputs > 1:
+        # The trace is √m wider than the one deviation of all outputs that kernels alone suggest.
+        del words["transition_kernel"]
+        kernel, tight = problem.transition_kernel, words["tight"]
+
+        def gain(n: int, noise_variance: float) -> float:
+            given = {"n": n, "noise_variance": noise_variance, "tight": tight}
+            return gain_bound(kernel, domain=problem.points, **given)
+
+        words |= {
+            "gain_transition": gain,
+            "state_dimension": outputs,
+            "variance_bound_transition": kernel.variance_bound(problem.points),
+            "shared_kernel": False,
+        }
+    return words
+
+
+def slope_of(agent: Agent) -> tuple[float, list[str]]:
+    """L of the agent's plans, and what one should know of it."""
+    problem, caveats = agent.problem, []
+    if problem.horizon == 1:
+        return 0.0, []
+    if problem.reward is None and problem.norm_reward is None:
+        caveats.append("if plans stay within sup|R̄| (they are not clipped)")
+    if isinstance(problem.transition_noise, Categorical):
+        # Plans keep to no L in a table; |V − mean V| ≤ √S/2 · span, math D4.
+        return math.sqrt(problem.mean_dimension) * reward_bound(agent) * (problem.horizon - 1), []
+    if not problem.lipschitz_rule.startswith(RULES):
+        caveats.append(f"L = {problem.lipschitz:.3g} is an estimate")
+    if isinstance(agent.planner, GridPlanner) and not agent.planner.envelope:
+        caveats.append("plans do not keep to L")
+    return problem.lipschitz, caveats
+
+
+def free_slope(agent: Agent, top: float) -> float:
+    """L that Gaussian noise provides where |R̄| is at most ``top`` (math B8)."""
+    deviation = float(agent.problem.residual_noise.min())
+    return 2 * top * (agent.problem.horizon - 1) / (math.sqrt(2 * math.pi) * deviation)
+
+
+def kernel_errors(agent: GPUCRL) -> list[float]:
+    """By how much compiled kernels may miss: for the outputs together, as β counts it."""
+    found = []
+    for own in (agent.beliefs.reward, agent.beliefs.transition):
+        found.append(own.error * own.outputs if isinstance(own, Posterior) else 0.0)
+    return found
+
+
+def sizes_of(agent: Agent) -> Paths:
+    """Those of draws of the priors."""
+    problem = agent.problem
+    return paths(problem.reward_kernel, problem.transition_kernel, problem.points)

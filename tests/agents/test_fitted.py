@@ -1,0 +1,148 @@
+"""Kernels that fit themselves, on Gymnasium's environments as they are."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kernelmdp as km
+from kernelmdp.errors import ArgumentError
+from kernelmdp.planners import GridPlanner, MPCPlanner
+
+SMALL = GridPlanner(state_points=(24, 17), action_points=(5,))
+QUICK = MPCPlanner(horizon=5, samples=12, elites=3, iterations=1)
+H = 40
+
+
+def pendulum(kind=km.PSRL, **words):
+    return kind("Pendulum-v1", horizon=H, planner=SMALL, seed=0, **words)
+
+
+def pole(kind=km.PSRL, **words):
+    return kind("CartPole-v1", horizon=30, planner=QUICK, seed=0, **words)
+
+
+@pytest.fixture(scope="module")
+def swung():
+    agent = pendulum()
+    return agent, agent.learn(3, progress=False)
+
+
+@pytest.fixture(scope="module")
+def balanced():
+    agent = pole()
+    agent.learn(3, progress=False)
+    return agent
+
+
+def test_it_is_the_default_where_nothing_is_known(swung):
+    agent, result = swung
+    assert agent.problem.fitted
+    assert agent.first == "random"
+    assert np.isnan(result.episodes["planned_value"][0])
+    assert np.isfinite(result.episodes["planned_value"][1:]).all()
+
+
+def test_dynamics_are_learned(swung):
+    """Where the pendulum has been, next states are foretold to a hundredth of the motion."""
+    agent, _ = swung
+    told = agent.history[-1]
+    points = np.concatenate([told.states[:-1], told.actions], axis=1)
+    foretold = np.asarray(agent.beliefs.mean().transition(jnp.asarray(points)))
+    moved = np.abs(told.outcomes - told.states[:-1]).max(axis=0)
+    assert (np.abs(foretold - told.outcomes) <= 0.01 * moved[None, :]).all()
+
+
+def test_the_fitted_kernel_can_be_read(swung):
+    agent, _ = swung
+    kernel = agent.beliefs.transition.kernel
+    assert km.kernel(str(kernel)).outputs == 2
+    assert "periodic" in str(kernel)
+
+
+def test_no_theorem_covers_it():
+    for kind in (km.GPUCRL, km.PSRL):
+        assert pendulum(kind).covered.startswith("not covered: kernels are fitted")
+    agent = km.PSRL("rkhs", update="step")
+    assert agent.covered.startswith("not covered: policies change")
+
+
+def test_observations_are_taken_as_they_come(swung):
+    agent, _ = swung
+    assert agent.predict([1.0, 0.0, 0.0]).shape == (1,)
+    with pytest.raises(km.errors.ShapeError, match="3 numbers"):
+        agent.predict([0.0, 0.0])
+
+
+def test_a_loaded_agent_goes_on_the_same(swung, tmp_path):
+    agent, _ = swung
+    agent.save(tmp_path / "agent")
+    again = km.load(tmp_path / "agent")
+    for one, other in zip(
+        jax.tree.leaves(agent.beliefs), jax.tree.leaves(again.beliefs), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_step_at_a_time_or_all_at_once():
+    """A loaded agent, told whole episodes, comes to the kernels of one that learned by steps."""
+    lived, told = (pendulum(km.Greedy, update="step") for _ in range(2))
+    rng = np.random.default_rng(0)
+    states = rng.uniform([-3, -8], [3, 8], size=(13, 2))
+    actions, rewards = rng.uniform(-2, 2, size=(12, 1)), rng.normal(size=12)
+    for t in range(12):
+        lived.see(states[t], actions[t], rewards[t], states[t + 1])
+    lived.tell(states, actions, rewards, states[1:], truncated=True)
+    told.tell(states, actions, rewards, states[1:], truncated=True)
+    assert lived.fitted.fitted_at == told.fitted.fitted_at > 0
+    np.testing.assert_array_equal(lived.fitted.dynamics_logs, told.fitted.dynamics_logs)
+    with pytest.raises(ArgumentError, match="update"):
+        pendulum().see(states[0], actions[0], 0.0, states[1])
+
+
+def test_axes_without_bounds_get_them_from_data(balanced):
+    low, high = balanced.fitted.box.bounds
+    seen = np.concatenate([told.states for told in balanced.history])
+    assert (low <= seen.min(axis=0)).all()
+    assert (seen.max(axis=0) <= high).all()
+    for axis in (1, 3):
+        assert high[axis] - low[axis] < 3 * np.ptp(seen[:, axis])
+
+
+def test_episodes_end_early(balanced, tmp_path):
+    lengths = [len(told.rewards) for told in balanced.history]
+    assert min(lengths) < 30
+    ended = [told.terminated for told in balanced.history]
+    assert ended == [length < 30 for length in lengths]
+    # What comes after pays nothing: two actions in every last state.
+    assert len(balanced.fitted.endings) == 2 * sum(ended)
+    balanced.save(tmp_path / "agent")
+    again = km.load(tmp_path / "agent")
+    assert [len(told.rewards) for told in again.history] == lengths
+    assert [told.terminated for told in again.history] == ended
+    np.testing.assert_array_equal(again.fitted.reward_logs, balanced.fitted.reward_logs)
+
+
+def test_a_short_episode_must_have_ended():
+    agent = pole()
+    states = np.zeros((4, 4))
+    with pytest.raises(km.errors.ShapeError, match="episode of 30 periods"):
+        agent.tell(states, np.zeros((3, 1)), np.ones(3))
+
+
+@pytest.mark.parametrize("kind", [km.GPUCRL, km.Greedy])
+def test_still_and_constant_data_do_no_harm(kind):
+    """One state over and over, one reward: nothing is learned, nothing breaks."""
+    agent = pole(kind)
+    agent.tell(np.zeros((31, 4)), np.zeros((30, 1)), np.ones(30))
+    action = agent.ask()(np.zeros(4), 0)
+    assert action[0] in (0.0, 1.0)
+
+
+def test_kernels_are_given_or_fitted():
+    with pytest.raises(ArgumentError, match="None when kernels are given"):
+        pendulum(kernel="auto", reward_kernel="se(1.0)")
+    with pytest.raises(ArgumentError, match="'auto'"):
+        pendulum(kernel="magic")
+    with pytest.raises(ArgumentError, match="kernels for a table"):
+        km.PSRL("riverswim", kernel="auto")

@@ -1,0 +1,186 @@
+"""Which theorem bounds the regret of a run, with what curve, or why none does."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import kernelmdp as km
+from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
+from kernelmdp.agents.records import COLUMNS, Result, Table
+from kernelmdp.experiments import run_bound
+from kernelmdp.experiments.bounds import write_curve
+from kernelmdp.mdp import Gaussian
+from kernelmdp.report import draw_regret
+from kernelmdp.report.regret import read_bound
+from kernelmdp.theory import theorem1
+
+H, NOISE = 3, 0.1
+KERNEL = 0.3 * kernels.Linear()
+
+
+def problem(outputs=1, **words):
+    """Linear means: all gains are closed forms of rank 3 or less."""
+    given = {
+        "name": "line",
+        "states": Box([-1.0] * outputs, [1.0] * outputs),
+        "actions": FiniteSet([[-1.0], [1.0]]),
+        "horizon": H,
+        "reward_kernel": KERNEL,
+        "transition_kernel": KERNEL @ kernels.Index(outputs),
+        "reward": None,
+        "reward_noise": Gaussian(NOISE),
+        "transition_noise": Gaussian(NOISE),
+        "norm_reward": 1.0,
+        "norm_transition": 1.5,
+        "lipschitz": 2.0,
+        "lipschitz_rule": "exact: by hand",
+    }
+    return Problem(**(given | words))
+
+
+LINE = problem()
+
+
+def bound(task=LINE, kind=km.GPUCRL, **words):
+    if kind is km.GPUCRL:
+        words = {"confidence": "valid"} | words
+    return run_bound(kind(task, **words))
+
+
+def test_valid_sets_have_the_improved_theorem():
+    found = bound()
+    assert found.text == "Theorem 1, improved, for all T at once with probability 0.9"
+    curve = found.curve(10)
+    assert [own.episodes for own in curve] == [1, 2, 3, 5, 8, 10]
+    assert (np.diff([own.value for own in curve]) > 0).all()
+    expected = theorem1(
+        horizon=H,
+        episodes=10,
+        norm_reward=1.0,
+        norm_transition=1.5,
+        reward_noise=NOISE,
+        transition_noise=NOISE,
+        lipschitz=2.0,
+        regulariser_reward=NOISE**2,
+        regulariser_transition=NOISE**2,
+        anytime=True,
+        reward_kernel=KERNEL,
+        transition_kernel=KERNEL,
+        domain=LINE.points,
+    )
+    assert curve[-1].value == pytest.approx(expected.value, rel=1e-12)
+    assert curve[-1].trivial == pytest.approx(expected.trivial)
+
+
+def test_the_paper_s_sets_have_the_printed_theorem():
+    found = bound(confidence="paper")
+    assert found.text.startswith("Theorem 1, paper")
+    assert found.covered
+    # A kernel that is not normalised has no printed theorem.
+    large = problem(reward_kernel=2 * kernels.Linear())
+    assert bound(large, confidence="paper").text.startswith("Theorem 1, improved")
+
+
+def test_sets_by_the_trace_are_wider():
+    task = problem(outputs=2)
+    wide, narrow = (bound(task, confidence=Confidence(shape=s)).at(20) for s in ("trace", "lmax"))
+    assert wide.parts["transition"] > 1.01 * narrow.parts["transition"]
+    assert wide.parts["reward"] == pytest.approx(narrow.parts["reward"])
+
+
+def test_a_known_reward_costs_nothing():
+    known = dataclasses.replace(LINE, reward=lambda points: 0.5 * points[:, 0])
+    found = bound(known).at(5)
+    assert found.parts["reward"] == 0
+    assert found.trivial == pytest.approx(2 * 0.5 * 5 * H, rel=0.01)
+
+
+def test_compiled_kernels_add_their_error():
+    task = problem(reward_kernel=kernels.SquaredExponential(2.0))
+    assert bound(task).at(1).parts["kernel"] > 0
+    assert bound().at(1).parts["kernel"] == 0
+
+
+def test_gp_setting():
+    """Plans are clipped to a bound of the reward, where there is one."""
+    settings = Confidence(setting="gp")
+    unclipped = problem(norm_reward=None, norm_transition=None)
+    found = bound(unclipped, confidence=settings)
+    assert found.text.startswith("Theorem 3, improved, for all T at once with probability 0.9")
+    assert "not clipped" in found.text
+    assert found.at(3).theorem == "Theorem 3"
+
+
+def test_psrl():
+    ball = bound(kind=km.PSRL, prior="norm-ball")
+    assert ball.text == "Theorem 2, improved, in expectation over truths of the prior"
+    assert ball.at(3).theorem == "Theorem 2"
+    drawn = bound(problem(name="gp-prior"), kind=km.PSRL)
+    assert drawn.text == "Theorem 4, improved, in expectation over truths of the prior"
+    assert drawn.at(3).theorem == "Theorem 4"
+
+
+def test_an_estimated_slope_is_said():
+    assert "L = 2 is an estimate" in bound(problem(lipschitz_rule="estimate: by eye")).text
+
+
+def ends(points, after):
+    return after[:, 0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "why"),
+    [
+        (LINE, {"confidence": "practical"}, "beta is scaled by 0.1"),
+        (LINE, {"confidence": Confidence(scale=2.0)}, "beta is larger than the theorem's"),
+        (LINE, {"update": "step"}, "learns within episodes"),
+        (LINE, {"first": "random"}, "the first episode is random"),
+        (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),
+        (LINE, {"kind": km.Greedy}, "no theorem is about this agent"),
+        (LINE, {"kind": km.PSRL}, "the truth is no draw of the prior"),
+        (LINE, {"kind": km.PSRL, "inflate": 2.0}, "draws are inflated"),
+        (LINE, {"kind": km.PSRL, "prior": "student-t"}, "no theorem is about this prior"),
+        (problem(norm_reward=None), {}, "norm_reward is unknown"),
+        (problem(lipschitz=math.inf, lipschitz_rule="none"), {}, "L is not known (none)"),
+        (problem(reward_noise=Gaussian(NOISE, estimated=True)), {}, "noise of the reward is est"),
+        (problem(termination=ends), {}, "episodes may end early"),
+        (problem(states=FiniteSet([[-1.0], [1.0]])), {}, "do not know additive noise"),
+    ],
+)
+def test_not_covered(task, words, why):
+    found = bound(task, **words)
+    assert found.text.startswith("not covered: ")
+    assert why in found.text
+    assert not found.covered
+    assert found.curve(10) == []
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What a run leaves that the figure needs."""
+    place = tmp_path_factory.mktemp("run")
+    found = bound()
+    write_curve(found.curve(4), place / "bound.csv")
+    rows = [{name: 0.1 * episode for name in COLUMNS} | {"episode": episode} for episode in (1, 2)]
+    Result("line", "gp-ucrl", "", Table(rows)).save(place / "episodes.csv")
+    words = f'[run]\nenv = "line"\nagent = "gp-ucrl"\nseed = 0\n[found]\nbound = "{found.text}"\n'
+    (place / "config.toml").write_text(words)
+    return place
+
+
+def test_figure_has_the_curve(folder, tmp_path):
+    numbers, values = read_bound(folder)
+    assert numbers.tolist() == [1, 2, 3, 4]
+    np.testing.assert_allclose(values, [own.value for own in bound().curve(4)])
+    draw_regret([folder], tmp_path / "regret.png")
+    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+    assert read_bound(tmp_path) is None
+
+
+def test_result_draws_the_curve(folder):
+    curve = read_bound(folder)
+    rows = [{name: 1.0 for name in COLUMNS}]
+    axes = Result("line", "gp-ucrl", "", Table(rows), "Theorem 1; so far", curve).plot()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["gp-ucrl", "Theorem 1"]
