@@ -100,40 +100,41 @@ def fit(
 ) -> Float[np.ndarray, "m k"]:
     """Logarithms of the parameters that explain the rows where ``counted`` is 1.
 
-    The better of two searches: from ``start``, and from the medians.
+    The better of two searches: from ``start``, and from the medians. One output after another: so
+    one program serves all, whatever their number.
     """
-    rows = habits.rows(units.widths.shape[0])
-    starts = np.stack([np.asarray(start), usual(units, habits)])
-    arrays = (jnp.asarray(a) for a in (points, targets, counted, starts, rows))
-    return np.asarray(_fit(units, *arrays))
+    rows = jnp.asarray(habits.rows(units.widths.shape[0]))
+    starts = np.stack([np.asarray(start), usual(units, habits)], axis=1)
+    found = []
+    for output, both in enumerate(starts):
+        own = Units(units.widths, units.sizes[output][None], units.turns, units.angles)
+        logs = _fit(own, points, targets[:, output], counted, jnp.asarray(both), rows)
+        found.append(np.asarray(logs))
+    return np.stack(found)
 
 
 @jit
 def _fit(
-    units: Units, points: Array, targets: Array, counted: Array, starts: Array, rows: Array
+    units: Units, points: Array, target: Array, counted: Array, starts: Array, rows: Array
 ) -> Array:
     low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
 
     def bounded(free: Array) -> Array:
         return low + (high - low) * jax.nn.sigmoid(free)
 
-    def search(logs: Array, output: Array) -> tuple[Array, Array]:
-        own = Units(units.widths, units.sizes[output][None], units.turns, units.angles)
-        target = targets[:, output]
+    def loss(free: Array) -> Array:
+        found = bounded(free)
+        penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
+        return penalty - likelihood(units.shape(found[None, :]), points, target, counted)
 
-        def loss(free: Array) -> Array:
-            found = bounded(free)
-            penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
-            return penalty - likelihood(own.shape(found[None, :]), points, target, counted)
-
+    def search(logs: Array) -> tuple[Array, Array]:
         share = jnp.clip((logs - low) / (high - low), 0.02, 0.98)
         free, value = descend(loss, jnp.log(share) - jnp.log1p(-share))
         return bounded(free), value
 
-    outputs = jnp.arange(targets.shape[1])
-    found, values = jax.vmap(jax.vmap(search))(starts, jnp.broadcast_to(outputs, starts.shape[:2]))
+    found, values = jax.lax.map(search, starts)
     values = jnp.where(jnp.isfinite(values), values, jnp.inf)
-    return jnp.where((values[0] <= values[1])[:, None], found[0], found[1])
+    return jnp.where(values[0] <= values[1], found[0], found[1])
 
 
 def likelihood(

@@ -44,9 +44,10 @@ class MPCPlanner:
     is drawn as if nothing were known: where rewards are sparse, the best of the first turn are
     those that do nothing. Draws have the spectrum f^−``noise_exponent`` along time, and
     ``initial_std`` of half the range of actions as their first deviation. Returns are means over
-    ``particles`` draws of the transition's noise, or without noise for 1. ``optimism`` says how a
-    family's next state is chosen: searched in the "ball" of plausible ones, in the "box" around
-    it, or not at all with a "bonus" of L times its radius.
+    ``particles`` draws of the transition's noise, or without noise for 1. The first period of an
+    episode has ``first_effort`` times as many turns. ``optimism`` says how a family's next state
+    is chosen: searched in the "ball" of plausible ones, in the "box" around it, or not at all with
+    a "bonus" of L times its radius.
 
     >>> from kernelmdp.mdp import MDP, SILENT, Known
     >>> mdp = MDP(
@@ -72,10 +73,11 @@ class MPCPlanner:
     momentum: float = 0.1
     initial_std: float = 1.0
     particles: int = 1
+    first_effort: int = 4
     optimism: str = "ball"
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "elites", "iterations", "particles"):
+        for name in ("horizon", "elites", "iterations", "particles", "first_effort"):
             integer(name, getattr(self, name), least=1)
         choice("optimism", self.optimism, OPTIMISM)
         positive_number("initial_std", self.initial_std)
@@ -179,6 +181,9 @@ class MPC(Policy):
             shape = (search.laws[0].steps, planner.particles, mdp.states.dimension)
             noise = mdp.transition_noise.draw(shape, key=noise_key)
 
+        # With nothing remembered yet, and all of the episode to come, it is worth thinking longer.
+        effort = jnp.where(jnp.asarray(period) == 0, planner.first_effort, 1)
+
         def one(memory: Memory, state: Array) -> tuple[Array, Array, Memory]:
             def score(decisions: Array) -> Array:
                 actions, luck = search.split(decisions)
@@ -186,7 +191,7 @@ class MPC(Policy):
                     mdp, state, period, actions, luck, noise, optimism=planner.optimism
                 )
 
-            found, after = search(memory, score, key=search_key)
+            found, after = search(memory, score, key=search_key, effort=effort)
             return search.split(found.decisions[0])[0], found.score, after
 
         if states.shape[0] > 1:
