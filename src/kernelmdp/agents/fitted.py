@@ -202,9 +202,12 @@ class Fitted:
 
     @property
     def reward_units(self) -> Units:
-        """Widths of the axes, and the root mean square of rewards."""
+        """Widths of the axes, and the largest of rewards: it is what others may be worth.
+
+        A mean would fall with every quiet episode, and with it the hope for better places.
+        """
         seen = self._reward_rows[1]
-        size = float(np.sqrt(np.mean(seen**2))) if len(seen) else 0.0
+        size = float(np.abs(seen).max()) if len(seen) else 0.0
         # Rewards that were all 0 say nothing of what others may be.
         return self._units(np.array([size if size > 1e-9 else 1.0]))
 
@@ -258,9 +261,7 @@ class Fitted:
         else:
             centres = np.pad(points, ((0, CENTRES - count), (0, 0)))
             used = np.concatenate([np.ones(count), np.zeros(CENTRES - count)])
-        return inducing_posterior(
-            shape, centres, used, points, targets, scalar=scalar, block=BLOCK, swift=True
-        )
+        return inducing_posterior(shape, centres, used, points, targets, scalar=scalar, block=BLOCK)
 
 
 def _around(problem: Problem, states: Float[np.ndarray, "n m"]) -> Box:

@@ -100,10 +100,7 @@ def gram(
 
 
 class InducingPath(Path):
-    """Σ_u coefficients_u k(z, u), and for a draw waves that the centres do not pin down.
-
-    Evaluated in the precision of its arrays.
-    """
+    """Σ_u coefficients_u k(z, u), and for a draw waves that the centres do not pin down."""
 
     shape: Shape
     centres: Float[Array, "R p"]
@@ -114,10 +111,9 @@ class InducingPath(Path):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
         def some(z: Array) -> Array:
-            x = self.shape.embed(z).astype(self.centres.dtype)
+            x = self.shape.embed(z)
             values = jnp.einsum("mnr,mr->nm", gram(self.shape, x, self.centres), self.coefficients)
-            values = values if self.heights is None else values + self._waves(x)
-            return values.astype(z.dtype)
+            return values if self.heights is None else values + self._waves(x)
 
         return in_chunks(some, points, CHUNK)
 
@@ -161,13 +157,10 @@ class InducingEngine(Engine):
     coefficients: Float[Array, "m R"]
     reach: Float[Array, "m R R"]  # W: Var f = k − |k(z, U) W|²
     count: Int[Array, ""]
-    #: Whether predictions and draws are evaluated in 32 bits: twice as fast, with errors near a
-    #: thousandth of the signal. What is learned is always computed in 64.
-    swift: bool = eqx.field(static=True, default=False)
 
     @staticmethod
     def prior(
-        shape: Shape, centres: Float[Array, "R d"], used: Float[Array, " R"], swift: bool = False
+        shape: Shape, centres: Float[Array, "R d"], used: Float[Array, " R"]
     ) -> "InducingEngine":
         """No data yet, with these points as centres where ``used`` is 1."""
         x = shape.embed(centres)
@@ -191,12 +184,7 @@ class InducingEngine(Engine):
             coefficients=empty,
             reach=jnp.zeros((m, r, r), x.dtype),
             count=jnp.zeros((), jnp.int32),
-            swift=swift,
         )
-
-    def _quick(self, *arrays: Any) -> Any:
-        """Arrays, or modules of them, in the precision of predictions."""
-        return _single(arrays) if self.swift else arrays
 
     def _rows(self, x: Float[Array, "n p"]) -> Float[Array, "m n R"]:
         """k(z, U), zero for centres not in use."""
@@ -255,19 +243,10 @@ class InducingEngine(Engine):
         """Means and variances, a column an output."""
 
         def some(z: Array) -> tuple[Array, Array]:
-            shape, x, centres, used, coefficients, reach = self._quick(
-                self.shape,
-                self.shape.embed(z),
-                self.centres,
-                self.used,
-                self.coefficients,
-                self.reach,
-            )
-            rows = gram(shape, x, centres) * used[None, None, :]
-            mean = jnp.einsum("mnr,mr->nm", rows, coefficients)
-            known = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, reach) ** 2, axis=2)
-            variance = jnp.maximum(shape.signal[None, :] ** 2 - known.T, 0.0)
-            return mean.astype(z.dtype), variance.astype(z.dtype)
+            rows = self._rows(self.shape.embed(z))
+            mean = jnp.einsum("mnr,mr->nm", rows, self.coefficients)
+            known = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.reach) ** 2, axis=2)
+            return mean, jnp.maximum(self.shape.signal[None, :] ** 2 - known.T, 0.0)
 
         return in_chunks(some, points, CHUNK)
 
@@ -277,7 +256,7 @@ class InducingEngine(Engine):
         return gram(self.shape, x, x) - jnp.einsum("mns,mks->mnk", known, known)
 
     def mean_path(self) -> Path:
-        return InducingPath(*self._quick(self.shape, self.centres, self.coefficients))
+        return InducingPath(self.shape, self.centres, self.coefficients)
 
     def draw(self, frequencies: int, *, key: Key) -> Path:
         """Exact at the centres; between and beyond them waves in place of the prior's draw."""
@@ -304,7 +283,7 @@ class InducingEngine(Engine):
 
         drawn = jax.vmap(one)(self.root, self.factor, self.pull, noise, there.T)
         drawn = drawn * self.used[None, :]
-        return InducingPath(*self._quick(self.shape, self.centres, drawn, waves, phases, heights))
+        return InducingPath(self.shape, self.centres, drawn, waves, phases, heights)
 
     def draw_at(
         self, points: Float[Array, "n d"], draws: int, *, key: Key
@@ -332,10 +311,9 @@ def inducing_posterior(
     *,
     scalar: bool,
     block: int,
-    swift: bool = False,
 ) -> Posterior:
     """The posterior of these data, taken ``block`` rows at a time: no shape depends on how many."""
-    engine = _prior(shape, jnp.asarray(centres), jnp.asarray(used), swift)
+    engine = _prior(shape, jnp.asarray(centres), jnp.asarray(used))
     x, y = np.asarray(points, float), np.asarray(targets, float)
     for start in range(0, len(x), block):
         piece, own = x[start : start + block], y[start : start + block]
@@ -364,15 +342,9 @@ def inducing_posterior(
     )
 
 
-def _single(tree: Any) -> Any:
-    return jax.tree.map(
-        lambda leaf: leaf.astype(jnp.float32) if eqx.is_inexact_array(leaf) else leaf, tree
-    )
-
-
 @jit
-def _prior(shape: Shape, centres: Array, used: Array, swift: bool) -> InducingEngine:
-    return InducingEngine.prior(shape, centres, used, swift)
+def _prior(shape: Shape, centres: Array, used: Array) -> InducingEngine:
+    return InducingEngine.prior(shape, centres, used)
 
 
 @jit
