@@ -55,9 +55,9 @@ DYNAMICS = Habits(
     noise=Belief(0.01, 2.0, 1e-3, 1.0),
 )
 #: Rewards are often flat where one has been and not where one has not: none is taken for smooth
-#: over more than the width of an axis.
+#: over more than half the width of an axis.
 REWARD = Habits(
-    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 1.0),
+    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 0.5),
     signal=Belief(1.0, 1.0, 0.5, 10.0),
     noise=Belief(0.01, 2.0, 1e-3, 1.0),
 )
