@@ -21,7 +21,10 @@ def test_block_runs(block):
     exec(compile(block, "block", "exec"), {})
 
 
-EXAMPLES = [("learn_a_function.py", ()), ("swing_up.py", ("--episodes", "1", "--smooth"))]
+EXAMPLES = [
+    ("learn_a_function.py", ()),
+    ("swing_up.py", ("--episodes", "1", "--smooth", "--agents", "psrl")),
+]
 
 
 @pytest.mark.parametrize(("program", "options"), EXAMPLES)

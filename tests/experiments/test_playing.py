@@ -35,7 +35,7 @@ def test_it_is_drawn(folder, tmp_path):
 
 
 def test_ours_are_drawn_too(tmp_path):
-    config = RunConfig("pendulum-coarse", "random", env_options={})
+    config = RunConfig("cartpole-swingup", "random", words={"kernel": "auto"})
     agent = config.make_agent()
     draw_episode(agent, tmp_path / "it.gif", seed=0)
     assert (tmp_path / "it.gif").stat().st_size > 0

@@ -28,7 +28,7 @@ def test_importing_the_package_switches_to_64_bits():
     ("engine", "text", "outputs"),
     [
         ("exact", "se(0.5)", ""),
-        ("compiled", "se(0.5)", " @ coregional([[1.0, 0.3], [0.3, 0.5]])"),
+        ("compiled", "se(0.5)", ""),
         ("finite rank", "quadratic + linear", " @ index(2)"),
     ],
 )
