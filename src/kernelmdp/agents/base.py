@@ -277,12 +277,11 @@ class Agent(abc.ABC):
         at its end."""
         if self.update != "step":
             raise ArgumentError("update", "'step' to learn within an episode", repr(self.update))
-        actions, rewards, outcomes = (
-            np.asarray(row, dtype=float)[None] for row in (action, reward, outcome)
-        )
-        after = np.asarray(self.problem.states.nearest(jnp.asarray(outcomes)))
-        states = np.concatenate([np.asarray(state, dtype=float)[None], after])
-        self.learn_from(Told(states, actions, rewards, outcomes, terminated))
+        before, outcomes = self._state("state", state), self._state("outcome", outcome)[None]
+        after = np.asarray(self.problem.states.nearest(jnp.asarray(outcomes)))[0]
+        states = np.stack([before, after])
+        told = self._checked(states, [action], [reward], outcomes, terminated, shorter=True)
+        self.learn_from(told)
         self._seen += 1
         self._plan = self._exploit = None
 

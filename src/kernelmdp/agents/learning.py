@@ -35,18 +35,15 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
         begin = time.perf_counter()
         policy = agent.ask(start)
         planned = time.perf_counter()
-        if agent.update == "step":
-            player = Stepwise(agent)
-            if judge is not None:
-                episode = play_by_step(task.mdp, player, start, key=play_key)
-            else:
-                number = int(jax.random.randint(play_key, (), 0, 2**31 - 1))
-                episode = task.play(player, seed=number, watch=player.watch)
-        elif judge is not None:
-            episode = jax.tree.map(np.asarray, task.play(policy, start, key=play_key))
-        else:
+        stepwise = Stepwise(agent) if agent.update == "step" else None
+        if judge is None:
             number = int(jax.random.randint(play_key, (), 0, 2**31 - 1))
-            episode = task.play(policy.player(), seed=number)
+            player, watch = (stepwise or policy.player()), (stepwise and stepwise.watch)
+            episode = task.play(player, seed=number, watch=watch)
+        elif stepwise is not None:
+            episode = play_by_step(task.mdp, stepwise, start, key=play_key)
+        else:
+            episode = jax.tree.map(np.asarray, task.play(policy, start, key=play_key))
         start = jnp.asarray(episode.states[0])
         row: dict[str, Any] = {"episode": agent.episode + 1, "return": episode.total}
         row |= agent.diagnostics()

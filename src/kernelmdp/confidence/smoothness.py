@@ -96,7 +96,10 @@ def slopes(kernel: Kernel | OutputKernel, domain: Domain) -> list[Supremum]:
             if not (math.isfinite(slope) and math.isfinite(bend)):
                 found.append(Supremum(math.inf, slope, rigorous=True))
                 continue
-            modulus = lambda h, q=bend: q * float(np.linalg.norm(h))  # noqa: E731
+
+            def modulus(h: np.ndarray, bend: float = bend) -> float:
+                return bend * float(np.linalg.norm(h))
+
             found.append(chaining(slope, modulus, sides, pieces))
     return found
 
