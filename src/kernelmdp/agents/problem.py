@@ -51,6 +51,7 @@ class Problem:
     accuracy: float = 1e-3
     norm_reward: float | None = None
     norm_transition: float | None = None
+    assumed_norms: tuple[float, float] = (1.0, 1.0)
     lipschitz: float = math.inf
     lipschitz_rule: str = "none"
     state_points: tuple[int, ...] | None = None
@@ -224,9 +225,11 @@ def problem_of(
         # A norm is that of one kernel and no other.
         words["reward_kernel"] = as_kernel("reward_kernel", reward_kernel)
         words["norm_reward"] = None
+        words["assumed_norms"] = (1.0, 1.0)
     if transition_kernel is not None:
         words["transition_kernel"] = as_outputs(transition_kernel, found.mean_dimension)
         words["norm_transition"] = None
+        words["assumed_norms"] = (1.0, 1.0)
     if noise is not None:
         words["reward_noise"] = words["transition_noise"] = _noise(noise)
     return dataclasses.replace(found, **words)
@@ -259,6 +262,7 @@ def _problem_of_environment(environment: Environment) -> Problem:
         accuracy=environment.accuracy,
         norm_reward=environment.norm_reward,
         norm_transition=environment.norm_transition,
+        assumed_norms=environment.assumed_norms,
         lipschitz=environment.lipschitz,
         lipschitz_rule=environment.lipschitz_rule,
         state_points=environment.state_points,
@@ -280,6 +284,7 @@ def _fitting_itself(problem: Problem) -> Problem:
         scale=tuple(STEP * (high - low)),
         norm_reward=None,
         norm_transition=None,
+        assumed_norms=(1.0, 1.0),
     )
 
 

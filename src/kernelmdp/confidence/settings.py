@@ -36,7 +36,8 @@ class Confidence:
       the gain under the root, ``split`` gives a set its share of δ rather than all of it,
       ``divide`` counts the noise as σ/√λ rather than σ. See ``igp_ucb``.
     - ``norm_reward``, ``norm_transition``: bounds B_R and B_P of the norms of what is learned, for
-      the transition (P − offset)/scale. None means unknown: 1 is assumed.
+      the transition (P − offset)/scale. None means unknown: those of ``assumed_norms`` are taken,
+      and no theorem applies.
     """
 
     setting: str = "rkhs"
@@ -50,6 +51,7 @@ class Confidence:
     divide: bool = True
     norm_reward: float | None = None
     norm_transition: float | None = None
+    assumed_norms: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         choice("setting", self.setting, SETTINGS)
@@ -74,15 +76,17 @@ class Confidence:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise ArgumentError(name, "a finite number of at least 0, or None", value)
+        assumed = tuple(float(norm) for norm in self.assumed_norms)
+        if len(assumed) != 2 or not all(math.isfinite(norm) and norm >= 0 for norm in assumed):
+            raise ArgumentError("assumed_norms", "two finite numbers of at least 0", assumed)
+        object.__setattr__(self, "assumed_norms", assumed)
 
     @property
     def norms(self) -> tuple[float, float]:
-        """B_R and B_P, 1 where unknown."""
-        reward, transition = self.norm_reward, self.norm_transition
-        return (
-            1.0 if reward is None else float(reward),
-            1.0 if transition is None else float(transition),
-        )
+        """B_R and B_P, known or assumed."""
+        pairs = zip((self.norm_reward, self.norm_transition), self.assumed_norms, strict=True)
+        reward, transition = (assumed if known is None else known for known, assumed in pairs)
+        return float(reward), float(transition)
 
     def gaps(self, *, reward_known: bool = False) -> tuple[str, ...]:
         """What in these settings takes the sets out of the theorem."""
@@ -93,9 +97,9 @@ class Confidence:
             found.append("delta is not shared between the sets")
         if self.setting == "rkhs":
             if self.norm_reward is None and not reward_known:
-                found.append("norm_reward is unknown (1 assumed)")
+                found.append(f"norm_reward is unknown ({self.norms[0]:g} assumed)")
             if self.norm_transition is None:
-                found.append("norm_transition is unknown (1 assumed)")
+                found.append(f"norm_transition is unknown ({self.norms[1]:g} assumed)")
         elif self.regulariser != "noise" and self.regulariser != 1:
             found.append("the regulariser is not the noise variance")
         return tuple(found)

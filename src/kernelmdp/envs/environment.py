@@ -47,6 +47,8 @@ class Environment:
     #: not known.
     norm_reward: float | None = None
     norm_transition: float | None = None
+    #: Norms to go by where they are not known: sets of that size are of use, but not covered.
+    assumed_norms: tuple[float, float] = (1.0, 1.0)
     #: By which rule ``lipschitz`` was found.
     lipschitz_rule: str = "none: infinite"
     #: Standard deviation to regress scaled residuals with when the truth has no noise.
