@@ -54,6 +54,10 @@ class Domain(abc.ABC):
     def nearest(self, points: AnyArray) -> jax.Array:
         """Points (n, d) brought into the domain: Π_S of a raw outcome. Can be traced."""
 
+    def difference(self, points: AnyArray, others: AnyArray) -> jax.Array:
+        """Points less others, (n, d), the shorter way where there are two. Can be traced."""
+        return jnp.asarray(points - others)
+
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest value of each coordinate where points are spread: finite."""
@@ -167,6 +171,12 @@ class Box(Domain):
         around = np.isin(np.arange(self.dimension), self.periodic)[None, :]
         wrapped = low + jnp.mod(points - low, high - low)
         return jnp.where(around, wrapped, jnp.clip(points, low, high))
+
+    def difference(self, points: AnyArray, others: AnyArray) -> jax.Array:
+        low, high = (jnp.asarray(end, points.dtype)[None, :] for end in self.bounds)
+        around = np.isin(np.arange(self.dimension), self.periodic)[None, :]
+        straight, turn = points - others, high - low
+        return jnp.where(around, straight - turn * jnp.round(straight / turn), straight)
 
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
         low, high = self.bounds

@@ -116,8 +116,9 @@ class Fitted:
             endings=endings,
         )
         due = self.fitted_at + max(FEW, SHARE * self.fitted_at)
-        seen = np.concatenate([points[:, :m], outcomes])
-        if not len(self.points) or (self.box.distance_outside(seen) > 0).any():
+        open_axes = list(self.problem.unbounded)
+        beyond = self.box.distance_outside(np.concatenate([points[:, :m], outcomes]))[:, open_axes]
+        if not len(self.points) or (beyond > 0).any():
             where = np.concatenate([more.points[:, :m], outcomes])
             more = dataclasses.replace(more, box=_around(self.problem, where))
             due = 0

@@ -59,12 +59,28 @@ class Search:
         score: Callable[[Float[Array, "n T w"]], Float[Array, " n"]],
         *,
         key: Key,
-        effort: Any = 1,
+        rounds: Any = 1,
+        polish: Callable[[Float[Array, "T w"]], Float[Array, "T w"]] | None = None,
     ) -> tuple[Found, Memory]:
         """The best sequence found, and the memory for the same search one step later.
 
-        ``effort`` multiplies the turns; it may be traced.
+        It is the best of so many ``rounds``, each from the same memory, which may be traced.
+        ``polish`` may better the best of a round.
         """
+
+        def another(number: Array, carry: tuple[Found, Memory]) -> tuple[Found, Memory]:
+            found = self._round(memory, score, polish, jax.random.fold_in(key, number))
+            gained = found[0].score > carry[0].score
+            return jax.tree.map(lambda new, old: jnp.where(gained, new, old), found, carry)
+
+        nothing = Found(memory.kept[0], jnp.asarray(-jnp.inf))
+        best, after = jax.lax.fori_loop(0, rounds, another, (nothing, memory))
+        laws = zip(self.laws, after.parameters, strict=True)
+        later = tuple(law.later(own) for law, own in laws)
+        return best, Memory(later, jax.vmap(shifted)(after.kept))
+
+    def _round(self, memory: Memory, score: Any, polish: Any, key: Key) -> tuple[Found, Memory]:
+        """The best sequence of all turns, bettered; what is kept is not yet one step later."""
 
         def turn(number: Array, carry: tuple[Memory, Found]) -> tuple[Memory, Found]:
             parameters, kept = carry[0]
@@ -83,10 +99,16 @@ class Search:
         # One program for all turns: it compiles in a third of the time of three. The best is kept
         # from turn to turn, so the last turn has the best of all.
         nothing = Found(memory.kept[0], jnp.asarray(-jnp.inf))
-        after, best = jax.lax.fori_loop(0, self.turns * effort, turn, (memory, nothing))
-        laws = zip(self.laws, after.parameters, strict=True)
-        later = tuple(law.later(own) for law, own in laws)
-        return best, Memory(later, jax.vmap(shifted)(after.kept))
+        after, best = jax.lax.fori_loop(0, self.turns, turn, (memory, nothing))
+        if polish is not None:
+            other = polish(best.decisions)
+            worth = score(other[None])[0]
+            better = Found(other, jnp.where(jnp.isnan(worth), -jnp.inf, worth))
+            kept = jnp.concatenate([other[None], after.kept[:-1]])
+            gained = better.score > best.score
+            best = jax.tree.map(lambda new, old: jnp.where(gained, new, old), better, best)
+            after = after._replace(kept=jnp.where(gained, kept, after.kept))
+        return best, after
 
     def split(self, decisions: Float[Array, "... w"]) -> list[Array]:
         """What the decisions stand for, law by law."""

@@ -57,8 +57,7 @@ def imagined_returns(
         states, total, over = carry
         action, chosen, shock, live = now
         points = jnp.concatenate([states, spread(action)], axis=1)
-        outlook = mdp.model(points)
-        rewards, after = _hoped(mdp, outlook, spread(chosen), optimism)
+        rewards, after = _hoped(mdp, mdp.model(points), spread(chosen), optimism)
         if shock is not None:
             after = after + jnp.tile(shock, (count, 1))
         after = mdp.states.nearest(after)
@@ -74,6 +73,17 @@ def imagined_returns(
     over = None if mdp.termination is None else jnp.zeros(rows, bool)
     (_, total, _), _ = jax.lax.scan(one, (states, jnp.zeros(rows, states.dtype), over), now)
     return jnp.mean(total.reshape(count, particles), axis=1)
+
+
+def imagined_step(
+    mdp: MDP, states: Float[Array, "n m"], actions: Array, luck: Array, *, optimism: str
+) -> tuple[Float[Array, " n"], Float[Array, "n m"], Bool[Array, " n"]]:
+    """Rewards, next states without noise, and whether the episode ends there."""
+    points = jnp.concatenate([states, actions], axis=1)
+    rewards, after = _hoped(mdp, mdp.model(points), luck, optimism)
+    after = mdp.states.nearest(after)
+    never = jnp.zeros(states.shape[0], bool)
+    return rewards, after, never if mdp.termination is None else _ends(mdp, points, after)
 
 
 def _ends(mdp: MDP, points: Array, after: Array) -> Bool[Array, " N"]:
@@ -94,8 +104,9 @@ def _hoped(
         return rewards + bonus, outlook.state
     metric = jnp.asarray(mdp.metric)[None, :]
     if optimism == "ball":
-        length = jnp.linalg.norm(luck, axis=1, keepdims=True)
-        luck = luck / jnp.maximum(1.0, length)
+        # The root of a number that is never 0: so it has a slope everywhere.
+        square = jnp.sum(luck**2, axis=1, keepdims=True)
+        luck = luck / jnp.sqrt(jnp.maximum(1.0, square))
     if outlook.root is None:
         assert outlook.radius is not None
         return rewards, outlook.state + metric * outlook.radius[:, None] * luck

@@ -23,9 +23,11 @@ from kernelmdp.mdp.policy import Player, Policy
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners.icem import Memory, Search
+from kernelmdp.planners.ilqr import polished
 from kernelmdp.planners.imagination import (
     OPTIMISM,
     imagined_returns,
+    imagined_step,
     luck_dimension,
     outlook_shapes,
 )
@@ -44,10 +46,12 @@ class MPCPlanner:
     is drawn as if nothing were known: where rewards are sparse, the best of the first turn are
     those that do nothing. Draws have the spectrum f^−``noise_exponent`` along time, and
     ``initial_std`` of half the range of actions as their first deviation. Returns are means over
-    ``particles`` draws of the transition's noise, or without noise for 1. The first period of an
-    episode has ``first_effort`` times as many turns. ``optimism`` says how a family's next state
-    is chosen: searched in the "ball" of plausible ones, in the "box" around it, or not at all with
-    a "bonus" of L times its radius.
+    ``particles`` draws of the transition's noise, or without noise for 1. The best is then bettered
+    ``polish`` times by linear-quadratic regulation along its path (not for finite actions). The
+    first period of an episode takes the best of ``first_rounds`` searches, each polished as many
+    times more: what is begun on one hill is seldom ended on another. ``optimism`` says how a
+    family's next state is chosen: searched in the "ball" of plausible ones, in the "box" around it,
+    or not at all with a "bonus" of L times its radius.
 
     >>> from kernelmdp.mdp import MDP, SILENT, Known
     >>> mdp = MDP(
@@ -64,21 +68,23 @@ class MPCPlanner:
     """
 
     horizon: int = 30
-    samples: int = 80
-    elites: int = 10
-    iterations: int = 3
+    samples: int = 40
+    elites: int = 6
+    iterations: int = 2
     keep: float = 0.3
     explore: float = 0.1
     noise_exponent: float = 1.5
     momentum: float = 0.1
-    initial_std: float = 1.0
+    initial_std: float = 0.7
     particles: int = 1
-    first_effort: int = 4
+    first_rounds: int = 10
+    polish: int = 2
     optimism: str = "ball"
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "elites", "iterations", "particles", "first_effort"):
+        for name in ("horizon", "elites", "iterations", "particles", "first_rounds"):
             integer(name, getattr(self, name), least=1)
+        integer("polish", self.polish, least=0)
         choice("optimism", self.optimism, OPTIMISM)
         positive_number("initial_std", self.initial_std)
         if not (np.isfinite(self.noise_exponent) and self.noise_exponent >= 0):
@@ -182,7 +188,7 @@ class MPC(Policy):
             noise = mdp.transition_noise.draw(shape, key=noise_key)
 
         # With nothing remembered yet, and all of the episode to come, it is worth thinking longer.
-        effort = jnp.where(jnp.asarray(period) == 0, planner.first_effort, 1)
+        rounds = jnp.where(jnp.asarray(period) == 0, planner.first_rounds, 1)
 
         def one(memory: Memory, state: Array) -> tuple[Array, Array, Memory]:
             def score(decisions: Array) -> Array:
@@ -191,7 +197,13 @@ class MPC(Policy):
                     mdp, state, period, actions, luck, noise, optimism=planner.optimism
                 )
 
-            found, after = search(memory, score, key=search_key, effort=effort)
+            def polish(decisions: Array) -> Array:
+                return self._polished(search, state, period, decisions, planner.polish * rounds)
+
+            slopes = planner.polish > 0 and not isinstance(mdp.actions, FiniteSet)
+            found, after = search(
+                memory, score, key=search_key, rounds=rounds, polish=polish if slopes else None
+            )
             return search.split(found.decisions[0])[0], found.score, after
 
         if states.shape[0] > 1:
@@ -199,6 +211,32 @@ class MPC(Policy):
         # One episode needs no further axis, which would only cost.
         alone = one(jax.tree.map(lambda leaf: leaf[0], memory), states[0])
         return jax.tree.map(lambda leaf: leaf[None], alone)
+
+    def _polished(
+        self, search: Search, start: Array, period: Any, decisions: Array, iterations: Any
+    ) -> Array:
+        mdp, planner = self.mdp, self.planner
+
+        def step(states: Array, chosen: Array) -> tuple[Array, Array, Array]:
+            actions, luck = search.split(chosen)
+            return imagined_step(mdp, states, actions, luck, optimism=planner.optimism)
+
+        boxes = [law for law in search.laws if isinstance(law, Coloured)]
+        low, high, scale = (
+            jnp.asarray([number for law in boxes for number in getattr(law, name)])
+            for name in ("low", "high", "spread")
+        )
+        return polished(
+            step,
+            start,
+            decisions,
+            low=low,
+            high=high,
+            scale=scale,
+            live=period + jnp.arange(decisions.shape[0]) < mdp.horizon,
+            difference=mdp.states.difference,
+            iterations=iterations,
+        )
 
 
 class MPCPlan(Plan):
