@@ -81,6 +81,7 @@ class Agent(abc.ABC):
         kernel: str | None = None,
         update: str = "episode",
         first: str | None = None,
+        reward_bounds: Any = None,
         seed: int = 0,
     ) -> None:
         """Prepare to learn a task: an environment, its name, a Gymnasium id or object, or a
@@ -98,6 +99,8 @@ class Agent(abc.ABC):
         the paper, or "step": learn and plan anew at every step, which no theorem covers. ``first``
         is the first episode: "random" actions, or the "prior"'s own plan; random by default when
         kernels fit themselves by the episode, since nothing fits before there are data.
+        ``reward_bounds`` (low, high) hold every mean reward, where that much is known of it:
+        without them an agent that explores may go on hoping for more than there is.
         """
         self.seed = integer("seed", seed, least=0)
         self.task = find_task(task, horizon=horizon)
@@ -108,6 +111,7 @@ class Agent(abc.ABC):
             transition_kernel=transition_kernel,
             noise=noise,
             kernel=kernel,
+            reward_bounds=reward_bounds,
         )
         self.update = choice("update", update, ("episode", "step"))
         usual = "random" if problem.fitted and update == "episode" else "prior"
@@ -127,6 +131,7 @@ class Agent(abc.ABC):
             "kernel": kernel,
             "update": self.update,
             "first": self.first,
+            "reward_bounds": problem.reward_bounds and list(problem.reward_bounds),
         }
         self.cumulative_regret = 0.0
         self.history: list[Told] = []

@@ -186,12 +186,13 @@ class Fitted:
             mdp = changed(mdp, states=self.problem.states, metric=(1.0,) * len(self.scale))
         if self.problem.reward is not None or not len(self.rewards):
             return mdp
-        _, seen = self._reward_rows
-        low, high = float(seen.min()), float(seen.max())
-        room = max(high - low, float(self.reward_units.sizes[0]))
-        return changed(
-            mdp, model=Ranged(mdp.model, jnp.asarray(low - room), jnp.asarray(high + room))
-        )
+        if self.problem.reward_bounds is not None:
+            low, high = self.problem.reward_bounds
+        else:
+            _, seen = self._reward_rows
+            room = max(float(np.ptp(seen)), float(self.reward_units.sizes[0]))
+            low, high = float(seen.min()) - room, float(seen.max()) + room
+        return changed(mdp, model=Ranged(mdp.model, jnp.asarray(low), jnp.asarray(high)))
 
     @property
     def dynamics_units(self) -> Units:

@@ -20,6 +20,7 @@ from kernelmdp.gp.means import Constant, as_mean
 from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential, kernel
 from kernelmdp.mdp import MDP, Categorical, Gaussian, Model, Noise
 from kernelmdp.mdp.noise import as_noise
+from kernelmdp.numerics.checks import float_array
 
 #: Lengthscales when nothing is said, as a share of an axis times √d; noise, as a share of it.
 LENGTHSCALE, NOISE = 0.2, 0.01
@@ -62,6 +63,8 @@ class Problem:
     #: Axes of the state whose bounds are provisional.
     unbounded: tuple[int, ...] = ()
     termination: Callable[..., Any] | None = None
+    #: What holds every mean reward, where a user knows it.
+    reward_bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.scale:
@@ -98,7 +101,9 @@ class Problem:
 
     @functools.cached_property
     def reward_range(self) -> tuple[float, float]:
-        """±B_R √κ, which holds every mean reward (math B2); everything when B_R is unknown."""
+        """What holds every mean reward: as given, or ±B_R √κ (math B2) where B_R is known."""
+        if self.reward is None and self.reward_bounds is not None:
+            return self.reward_bounds
         # With one period a bound only makes ties of the best actions.
         if self.reward is not None or self.norm_reward is None or self.horizon == 1:
             return -math.inf, math.inf
@@ -198,6 +203,7 @@ def problem_of(
     transition_kernel: Any,
     noise: Any,
     kernel: str | None = None,
+    reward_bounds: Any = None,
 ) -> Problem:
     """What an agent is told of a task, with the words of its user put first."""
     if isinstance(task, Problem):
@@ -230,9 +236,18 @@ def problem_of(
         words["transition_kernel"] = as_outputs(transition_kernel, found.mean_dimension)
         words["norm_transition"] = None
         words["assumed_norms"] = (1.0, 1.0)
+    if reward_bounds is not None:
+        words["reward_bounds"] = _ends(reward_bounds)
     if noise is not None:
         words["reward_noise"] = words["transition_noise"] = _noise(noise)
     return dataclasses.replace(found, **words)
+
+
+def _ends(given: Any) -> tuple[float, float]:
+    ends = np.asarray(float_array(given, "reward_bounds"))
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        raise ArgumentError("reward_bounds", "two numbers, the lower one first", given)
+    return float(ends[0]), float(ends[1])
 
 
 def _noise(given: Any) -> Noise:

@@ -35,6 +35,9 @@ from kernelmdp.planners.laws import Coloured, Frequencies, Law
 from kernelmdp.planners.plan import Plan
 from kernelmdp.types import Key
 
+#: Draws of the noise where nothing is said.
+PARTICLES = 4
+
 
 @dataclasses.dataclass(frozen=True)
 class MPCPlanner:
@@ -46,7 +49,8 @@ class MPCPlanner:
     is drawn as if nothing were known: where rewards are sparse, the best of the first turn are
     those that do nothing. Draws have the spectrum f^−``noise_exponent`` along time, and
     ``initial_std`` of half the range of actions as their first deviation. Returns are means over
-    ``particles`` draws of the transition's noise, or without noise for 1. The best is then bettered
+    ``particles`` draws of the transition's noise, or without noise for 1; by default 4 where there
+    is noise of a known size. The best is then bettered
     ``polish`` times by linear-quadratic regulation along its path (not for finite actions). The
     first period of an episode takes the best of ``first_rounds`` searches, each polished as many
     times more: what is begun on one hill is seldom ended on another. ``optimism`` says how a
@@ -76,14 +80,16 @@ class MPCPlanner:
     noise_exponent: float = 1.5
     momentum: float = 0.1
     initial_std: float = 0.7
-    particles: int = 1
+    particles: int | None = None
     first_rounds: int = 10
     polish: int = 2
     optimism: str = "ball"
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "elites", "iterations", "particles", "first_rounds"):
+        for name in ("horizon", "elites", "iterations", "first_rounds"):
             integer(name, getattr(self, name), least=1)
+        if self.particles is not None:
+            integer("particles", self.particles, least=1)
         integer("polish", self.polish, least=0)
         choice("optimism", self.optimism, OPTIMISM)
         positive_number("initial_std", self.initial_std)
@@ -115,6 +121,14 @@ class MPCPlanner:
             if outlook.radius is not None and not np.isfinite(float(mdp.lipschitz)):
                 raise ArgumentError("optimism", "'ball' or 'box' where L is infinite", "'bonus'")
         return MPCPlan(policy=MPC(mdp, key, self))
+
+    def particles_in(self, mdp: MDP) -> int:
+        """How many draws of the noise plans meet."""
+        if self.particles is not None:
+            return self.particles
+        noise = mdp.transition_noise
+        sizes = noise.standard_deviations(mdp.mean_dimension)
+        return PARTICLES if sizes.any() and not noise.estimated else 1
 
     def search(self, mdp: MDP) -> Search:
         """The search of one decision."""
@@ -183,8 +197,8 @@ class MPC(Policy):
         search = planner.search(mdp)
         search_key, noise_key = jax.random.split(jax.random.fold_in(self.key, period))
         noise = None
-        if planner.particles > 1:
-            shape = (search.laws[0].steps, planner.particles, mdp.states.dimension)
+        if (particles := planner.particles_in(mdp)) > 1:
+            shape = (search.laws[0].steps, particles, mdp.states.dimension)
             noise = mdp.transition_noise.draw(shape, key=noise_key)
 
         # With nothing remembered yet, and all of the episode to come, it is worth thinking longer.
