@@ -12,8 +12,7 @@ from kernelmdp.agents.records import COLUMNS, Result, Table
 from kernelmdp.experiments import run_bound
 from kernelmdp.experiments.bounds import write_curve
 from kernelmdp.mdp import Gaussian
-from kernelmdp.report import draw_regret
-from kernelmdp.report.regret import read_bound
+from kernelmdp.report import draw_regret, read_bound
 from kernelmdp.theory import theorem1
 
 H, NOISE = 3, 0.1
