@@ -4,10 +4,11 @@ A line is the mean over all seeds of an agent with its setting, the band its 95 
 only some seeds have come so far the line is dotted, and has no band.
 """
 
+import functools
 import math
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,8 +78,9 @@ def gains(axes: Any, runs: Runs, role: str = "transition") -> None:
     """Information gained about the reward or the transition, and its certified maximum."""
     _require_one(runs)
     column = f"gain_{role}"
-    if not _lines(axes, runs, column):
-        return _said(axes, f"gain about the {role}", "no agent stores it")
+    if not (runs.episodes[column] > 0).any():
+        return _said(axes, f"gain about the {role}", "nothing to gain, or no agent stores it")
+    _lines(axes, runs, column)
     top = f"maximum_{column}"
     known = runs.bounds.dropna(subset=[top]) if top in runs.bounds else runs.bounds[:0]
     for number, (name, trials) in enumerate(runs.contenders.items()):
@@ -97,8 +99,9 @@ def gains(axes: Any, runs: Runs, role: str = "transition") -> None:
 def widths(axes: Any, runs: Runs, role: str = "transition") -> None:
     """How little was known of the reward or the transition where the episode went."""
     _require_one(runs)
-    if not _lines(axes, runs, f"width_{role}"):
-        return _said(axes, f"width for the {role}", "no agent stores it")
+    if not (runs.episodes[f"width_{role}"] > 0).any():
+        return _said(axes, f"width for the {role}", "nothing unknown, or no agent stores it")
+    _lines(axes, runs, f"width_{role}")
     _logarithmic(axes)
     return _finish(axes, f"width for the {role}")
 
@@ -121,17 +124,76 @@ def times(axes: Any, runs: Runs) -> None:
     return _finish(axes, "seconds an episode, median")
 
 
-#: Every figure of an environment: name, title and how it is drawn.
-FIGURES: dict[str, tuple[str, Callable[..., None]]] = {
-    "regret": ("Cumulative regret", regret),
-    "return": ("Return against the optimum", returns),
-    "gain-transition": ("Information gain, transition", gains),
-    "gain-reward": ("Information gain, reward", lambda axes, runs: gains(axes, runs, "reward")),
-    "width-transition": ("Confidence width, transition", widths),
-    "width-reward": ("Confidence width, reward", lambda axes, runs: widths(axes, runs, "reward")),
-    "coverage": ("Coverage of the confidence sets", coverage),
-    "time": ("Time per episode", times),
+class Figure(NamedTuple):
+    """A figure of the page: how it is drawn, and in words."""
+
+    title: str
+    caption: str
+    column: str
+    draw: Callable[..., None]
+
+
+FIGURES = {
+    "regret": Figure(
+        "Cumulative regret",
+        "Mean over seeds with its 95 % interval; dashed, the theorem's bound.",
+        "cumulative_regret",
+        regret,
+    ),
+    "return": Figure(
+        "Return against the optimum",
+        "Of every episode, with noise; dashed, the value of the best policy.",
+        "return",
+        returns,
+    ),
+    "gain-transition": Figure(
+        "Information gain, transition",
+        "What was learned so far, in nats, and the most that could have been.",
+        "gain_transition",
+        gains,
+    ),
+    "gain-reward": Figure(
+        "Information gain, reward",
+        "The same for the reward.",
+        "gain_reward",
+        functools.partial(gains, role="reward"),
+    ),
+    "width-transition": Figure(
+        "Confidence width, transition",
+        "Half-widths where the episode went, added up; standard deviations without sets.",
+        "width_transition",
+        widths,
+    ),
+    "width-reward": Figure(
+        "Confidence width, reward",
+        "The same for the reward.",
+        "width_reward",
+        functools.partial(widths, role="reward"),
+    ),
+    "coverage": Figure(
+        "Coverage of the confidence sets",
+        "Share of seeds whose sets of reward and transition both hold the truth.",
+        "covered",
+        coverage,
+    ),
+    "time": Figure(
+        "Time per episode",
+        "Planning and learning, median over seeds; the first episodes compile.",
+        "seconds",
+        times,
+    ),
 }
+
+
+def described(figure: Figure, runs: Runs) -> str:
+    """What a figure shows, for those who do not see it."""
+    parts = []
+    for name, curves in runs.curves(figure.column).items():
+        known = np.isfinite(curves).any(axis=0)
+        if known.any():
+            last = int(np.flatnonzero(known)[-1])
+            parts.append(f"{name} {np.nanmean(curves[:, last]):.3g} in episode {last + 1}")
+    return f"{figure.title} by episode, a line for each agent. Last: {'; '.join(parts) or 'none'}."
 
 
 def draw_regret(folders: Sequence[Any], path: Any) -> None:
