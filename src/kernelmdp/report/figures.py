@@ -1,7 +1,7 @@
 """Figures as functions that take Matplotlib axes and the runs of one environment.
 
 A line is the mean over all seeds of an agent with its setting, the band its 95 % interval. Where
-only some seeds have come so far the line is dotted, and has no band.
+only some seeds have come so far the line is dotted, and has no band. ``axes.legend()`` names them.
 """
 
 import functools
@@ -74,12 +74,13 @@ def returns(axes: Any, runs: Runs) -> None:
     _finish(axes, "return of the episode")
 
 
-def gains(axes: Any, runs: Runs, role: str = "transition") -> None:
-    """Information gained about the reward or the transition, and its certified maximum."""
+def gains(axes: Any, runs: Runs, role: str = "both") -> None:
+    """Information gained about "reward", "transition" or both, and its certified maximum."""
     _require_one(runs)
-    column = f"gain_{role}"
+    column = "gain" if role == "both" else f"gain_{role}"
+    what = "gain" if role == "both" else f"gain about the {role}"
     if not (runs.episodes[column] > 0).any():
-        return _said(axes, f"gain about the {role}", "nothing to gain, or no agent stores it")
+        return _said(axes, what, "nothing to gain, or no agent stores it")
     _lines(axes, runs, column)
     top = f"maximum_{column}"
     known = runs.bounds.dropna(subset=[top]) if top in runs.bounds else runs.bounds[:0]
@@ -90,10 +91,11 @@ def gains(axes: Any, runs: Runs, role: str = "transition") -> None:
             style = {"linestyle": "--", "drawstyle": "steps-pre", "linewidth": 1.2}
             label = f"certified maximum for {_cut(name)}"
             axes.plot(curve.index, curve, color=_colour(number), label=label, **style)
-            _logarithmic(axes)
-    if not len(known):
+    if len(known):
+        _logarithmic(axes)
+    else:
         axes.plot([], [], " ", label="certified maximum: not computed")
-    return _finish(axes, f"gain about the {role} (nats)")
+    return _finish(axes, f"{what} (nats)")
 
 
 def widths(axes: Any, runs: Runs, role: str = "transition") -> None:
@@ -146,17 +148,11 @@ FIGURES = {
         "return",
         returns,
     ),
-    "gain-transition": Figure(
-        "Information gain, transition",
-        "What was learned so far, in nats, and the most that could have been.",
-        "gain_transition",
+    "gain": Figure(
+        "Information gain",
+        "What was learned so far of reward and transition, and the most that could have been.",
+        "gain",
         gains,
-    ),
-    "gain-reward": Figure(
-        "Information gain, reward",
-        "The same for the reward.",
-        "gain_reward",
-        functools.partial(gains, role="reward"),
     ),
     "width-transition": Figure(
         "Confidence width, transition",
@@ -263,7 +259,7 @@ def _lines(
 
 def _logarithmic(axes: Any) -> None:
     """A logarithmic axis with plain numbers at its ticks, also within one decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     axes.set_yscale("log")
     low, high = axes.get_ylim()
@@ -271,13 +267,15 @@ def _logarithmic(axes: Any) -> None:
     ticks = LogLocator(subs=(1,) if decades > 3 else (1, 2, 5)) if decades > 1 else MaxNLocator(5)
     axes.yaxis.set_major_locator(ticks)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _finish(axes: Any, label: str) -> None:
     axes.set_xlabel("episode")
     axes.set_ylabel(label)
-    axes.legend(loc="upper left")
+    axes.xaxis.get_major_locator().set_params(integer=True, nbins=6)
+    if axes.get_yscale() == "linear":
+        axes.yaxis.get_major_locator().set_params(nbins=6)
 
 
 def _said(axes: Any, label: str, words: str) -> None:
@@ -285,6 +283,7 @@ def _said(axes: Any, label: str, words: str) -> None:
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color="0.35")
     axes.set_xlabel("episode")
     axes.set_ylabel(label)
+    axes.set_xticks([])
     axes.set_yticks([])
 
 

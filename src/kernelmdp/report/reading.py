@@ -114,6 +114,9 @@ def read(*folders: Any) -> Runs:
     bounds = _joined(_tables([place / "bound.csv" for place in places], notes), trials)
     _require_order(episodes, trials)
     _count(episodes, trials)
+    if "maximum_gain_reward" in bounds:
+        both = bounds["maximum_gain_reward"] + bounds["maximum_gain_transition"]
+        bounds["maximum_gain"] = both
     trials["bound_value"] = trials["run"].map(bounds.groupby("run")["bound"].last()).astype(float)
     waiting = trials[trials["episodes"] == 0]["run"]
     if len(waiting):
@@ -316,6 +319,7 @@ def _count(episodes: Frame, trials: Frame) -> None:
     for column in COUNTED:
         if column not in episodes:
             episodes[column] = np.nan
+    episodes["gain"] = episodes["gain_reward"] + episodes["gain_transition"]
     episodes["seconds"] = episodes["plan_seconds"] + episodes["update_seconds"]
     # Minimum, where NaN stays NaN: both sets held the truth.
     episodes["covered"] = np.minimum(episodes["covered_reward"], episodes["covered_transition"])

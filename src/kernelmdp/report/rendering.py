@@ -9,7 +9,7 @@ from kernelmdp.report.fonts import family
 STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.titlesize": 9.5,
-    "legend.fontsize": 7.5,
+    "legend.fontsize": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -54,8 +54,6 @@ def rendered(
         )
         if labels:
             place = {"loc": "lower left", "bbox_to_anchor": (0.1 / width, 0.02)}
-            if axes.get_legend() is not None:
-                axes.get_legend().remove()
             figure.legend(handles, labels, ncols=columns, borderpad=0, **place)
         for form in formats:
             buffer = io.BytesIO()
