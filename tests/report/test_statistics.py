@@ -105,7 +105,9 @@ def test_summary_after_episodes_that_all_have(runs):
     assert table.loc["psrl", "mean"] == pytest.approx(2.5 * np.sqrt(3))
     assert table.loc["greedy", "median"] == pytest.approx(6 * np.sqrt(3))
     assert table.loc["psrl", "slope"] == pytest.approx(0.5)
-    assert table.loc["psrl", "mean low"] < table.loc["psrl", "mean"] < table.loc["psrl", "mean high"]
+    assert (
+        table.loc["psrl", "mean low"] < table.loc["psrl", "mean"] < table.loc["psrl", "mean high"]
+    )
     assert unfinished(runs) == ["line: 1 of 9 trials have fewer than 6 episodes: b/4 (3)"]
 
 

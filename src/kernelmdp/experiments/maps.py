@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.agents import Agent
+from kernelmdp.agents import Agent, checkpoint
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.replay import Stored, read_run
 from kernelmdp.mdp import Policy
@@ -75,7 +75,7 @@ def _total(place: pathlib.Path) -> int:
     try:
         with np.load(place, allow_pickle=False) as file:
             return int(file["total"])
-    except (OSError, KeyError, ValueError, EOFError):
+    except checkpoint.UNREADABLE:
         return -1  # half-written, or of an older kind: it is made again
 
 
@@ -158,4 +158,6 @@ def _write(place: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
             os.fsync(file.fileno())
         beside.replace(place)
     except OSError as error:
-        raise ArgumentError("folder", "a folder that can be written", f"{place} ({error})") from None
+        raise ArgumentError(
+            "folder", "a folder that can be written", f"{place} ({error})"
+        ) from None
