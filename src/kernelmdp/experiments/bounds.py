@@ -98,7 +98,7 @@ def _gains(agent: Agent, episodes: int) -> tuple[float, float]:
     problem, steps = agent.problem, episodes * agent.problem.horizon
     # The smallest λ of several outputs: with it the most can be learned.
     noises = [float(np.min(regulariser)) for regulariser in agent.regularisers()]
-    kernels = (problem.reward_kernel, problem.transition_kernel)
+    kernels: tuple[Any, Any] = (problem.reward_kernel, problem.transition_kernel)
     reward, transition = (
         functools.partial(gain_bound, kernel, domain=problem.points, n=steps, noise_variance=noise)
         for kernel, noise in zip(kernels, noises, strict=True)

@@ -49,16 +49,16 @@ def write_maps(folder: Any) -> str | None:
         if told in numbers:
             frames.append(_layers(agent, states, _start(stored, told)))
         if episode is not None:
-            arrays = (episode.states, episode.actions, episode.rewards, episode.outcomes)
+            data = (episode.states, episode.actions, episode.rewards, episode.outcomes)
             cut = not episode.terminated and len(episode.rewards) < agent.problem.horizon
-            agent.tell(*arrays, terminated=episode.terminated, truncated=cut)
+            agent.tell(*data, terminated=episode.terminated, truncated=cut)
     names = [name for name in frames[0] if all(name in frame for frame in frames)]
     if not names:
         return f"{agent.name} neither learns nor plans"
     seen = [told.states[:-1] for told in stored.history]
     when = np.repeat(np.arange(1, len(seen) + 1), [len(rows) for rows in seen])
     kept = np.linspace(0, len(when) - 1, min(VISITED, len(when))).astype(int)
-    arrays = {
+    arrays: dict[str, Any] = {
         "total": np.array(stored.episodes),
         "episodes": np.array(numbers),
         "states": states,
@@ -85,7 +85,8 @@ def _states(agent: Agent) -> np.ndarray:
     if space.finite:
         return np.array(space.spread(1))
     counts = STATES_BY_MPC if isinstance(agent.planner, MPCPlanner) else STATES
-    axes = [np.linspace(*ends, counts[space.dimension]) for ends in np.transpose(space.extent)]
+    count = counts[space.dimension]
+    axes = [np.linspace(low, high, count) for low, high in zip(*space.extent, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)
 
 
@@ -146,7 +147,7 @@ def _actions(policy: Policy, states: Float[Array, "n m"]) -> Float[Array, "n q"]
     return policy.actions(states, jnp.asarray(0))
 
 
-def _write(place: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
+def _write(place: pathlib.Path, arrays: dict[str, Any]) -> None:
     """Beside, then renamed."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
