@@ -37,6 +37,13 @@ def test_regret_with_band_and_bound(tmp_path, axes):
     assert bound.get_ydata().tolist() == [7, 14]  # the largest over seeds
 
 
+def test_no_regret_at_all_is_drawn_beside_a_far_bound(tmp_path, axes):
+    store(tmp_path / "0", bound=5000.0)
+    store(tmp_path / "1", agent="oracle", size=0.0)
+    figures.regret(axes, km.read(tmp_path))
+    assert axes.get_yscale() == "symlog"
+
+
 def test_unfinished_seeds_are_drawn_dotted(tmp_path, axes):
     store(tmp_path / "0")
     store(tmp_path / "1", seed=1, episodes=4)

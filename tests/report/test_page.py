@@ -43,7 +43,7 @@ def text(folder):
 def test_files_beside_the_page(folder):
     figures = {path.name for path in (folder / "figures").iterdir()}
     assert {f"line-regret.{form}" for form in ("pdf", "svg", "png")} <= figures
-    assert len(figures) == 2 * 7 * 3
+    assert len(figures) == 2 * (7 + 1) * 3  # with maps of one agent in each
     tables = {path.name for path in (folder / "tables").iterdir()}
     forms = ("txt", "csv", "md", "tex")
     assert tables == {f"{name}.{form}" for name in ("statistics", "comparisons") for form in forms}

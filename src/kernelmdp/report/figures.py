@@ -53,7 +53,7 @@ def regret(axes: Any, runs: Runs) -> None:
         who = "" if len(uncovered) == len(runs.contenders) else ", ".join(uncovered) + ": "
         axes.plot([], [], " ", label=f"{_cut(who)}bound: not covered")
     if far:
-        _logarithmic(axes)
+        _logarithmic(axes, positive=bool((runs.episodes["cumulative_regret"] > 0).all()))
     _finish(axes, "cumulative regret")
 
 
@@ -257,10 +257,16 @@ def _lines(
     return last
 
 
-def _logarithmic(axes: Any) -> None:
-    """A logarithmic axis with plain numbers at its ticks, also within one decade."""
+def _logarithmic(axes: Any, *, positive: bool = True) -> None:
+    """A logarithmic axis with plain numbers at its ticks, also within one decade.
+
+    One that goes on linearly below 1 where some numbers are not positive, as an oracle's regret.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+    if not positive:
+        axes.set_yscale("symlog", linthresh=1.0)
+        return
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     decades = math.log10(high / low) if 0 < low < high else 0

@@ -19,9 +19,9 @@ import numpy as np
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report.figures import FIGURES, described
 from kernelmdp.report.files import require_writable, write_beside
-from kernelmdp.report.maps import read_maps
+from kernelmdp.report.maps import draw_map, read_maps
 from kernelmdp.report.reading import Frame, Runs
-from kernelmdp.report.rendering import rendered
+from kernelmdp.report.rendering import rendered, rendered_panels
 from kernelmdp.report.summaries import comparisons, summary, unfinished
 from kernelmdp.report.tables import number, text_table
 from kernelmdp.version import __version__
@@ -90,7 +90,7 @@ def write_report(
                 "comparisons": _rows(compared, env),
                 "figures": figures,
                 "theory": _theory(own),
-                "maps": _maps(own),
+                "maps": _maps(own, place.parent / "figures", names[env]),
             }
         )
     for frame, name in ((statistics, "statistics"), (compared, "comparisons")):
@@ -181,14 +181,17 @@ def _theory(runs: Runs) -> list[dict[str, Any]]:
     ]
 
 
-def _maps(runs: Runs) -> list[dict[str, Any]]:
-    """Of one seed for each contender."""
+def _maps(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, Any]]:
+    """Of one seed for each contender; the last frame also as a figure."""
     found = []
-    for name, trials in runs.contenders.items():
+    for contender, trials in runs.contenders.items():
         for trial in trials.sort_values("seed").itertuples():
             maps = read_maps(trial.folder)
             if maps is not None:
-                found.append({"agent": name, "seed": trial.seed, "data": maps.coded()})
+                found.append({"agent": contender, "seed": trial.seed, "data": maps.coded()})
+                draws = [functools.partial(draw_map, maps=maps, name=own) for own in maps.names]
+                for form, content in rendered_panels(draws).items():
+                    write_beside(folder / f"{name}-maps-{len(found)}.{form}", content)
                 break
     return found
 

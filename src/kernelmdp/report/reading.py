@@ -74,19 +74,24 @@ class Runs:
 
     def curves(self, column: str) -> dict[str, np.ndarray]:
         """A column by contender, (seeds, episodes); NaN where a trial has not come so far."""
-        frame, found = self.episodes, {}
         # One pass over all rows: a selection for every trial would take seconds.
-        values, begins = frame[column].to_numpy(float), {}
-        codes = frame["run"].to_numpy()
-        edges = np.flatnonzero(np.r_[len(codes) > 0, codes[1:] != codes[:-1]])
-        for begin, end in zip(edges, [*edges[1:], len(codes)], strict=True):
-            begins[codes[begin]] = values[begin:end]
+        values, found = self.episodes[column].to_numpy(float), {}
         for name, trials in self.contenders.items():
-            rows = [begins.get(run, values[:0]) for run in trials["run"]]
-            longest = max(map(len, rows))
-            filled = [np.r_[row, np.full(longest - len(row), np.nan)] for row in rows]
-            found[name] = np.array(filled).reshape(len(rows), longest)
+            spans = [self._spans.get(run, (0, 0)) for run in trials["run"]]
+            longest = max(end - begin for begin, end in spans)
+            found[name] = np.full((len(spans), longest), np.nan)
+            for row, (begin, end) in zip(found[name], spans, strict=True):
+                row[: end - begin] = values[begin:end]
         return found
+
+    @functools.cached_property
+    def _spans(self) -> dict[str, tuple[int, int]]:
+        """Where the rows of each run begin and end: they lie together."""
+        codes = self.episodes["run"].cat.codes.to_numpy()
+        begins = np.flatnonzero(np.r_[len(codes) > 0, codes[1:] != codes[:-1]])
+        names = self.episodes["run"].cat.categories[codes[begins]]
+        ends = [*begins[1:].tolist(), len(codes)]
+        return dict(zip(names, zip(begins.tolist(), ends[: len(begins)], strict=True), strict=True))
 
 
 def read(*folders: Any) -> Runs:

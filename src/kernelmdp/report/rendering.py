@@ -38,7 +38,6 @@ def rendered(
     import matplotlib
     from matplotlib.figure import Figure
 
-    found = {}
     style: Any = STYLE | {"font.family": family()}
     with matplotlib.rc_context(style):
         figure: Any = Figure()
@@ -55,11 +54,37 @@ def rendered(
         if labels:
             place = {"loc": "lower left", "bbox_to_anchor": (0.1 / width, 0.02)}
             figure.legend(handles, labels, ncols=columns, borderpad=0, **place)
-        for form in formats:
-            buffer = io.BytesIO()
-            # Dates would make every file another one.
-            dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-            packed: Any = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
-            figure.savefig(buffer, format=form, metadata=dated, **packed)
-            found[form] = buffer.getvalue()
+        return _saved(figure, formats)
+
+
+def rendered_panels(
+    draws: Sequence[Callable[[Any], Any]], formats: Sequence[str] = FORMATS
+) -> dict[str, bytes]:
+    """The bytes of a figure of several panels, up to three in a row."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    columns = min(3, len(draws))
+    rows = -(-len(draws) // columns)
+    style: Any = STYLE | {"font.family": family()}
+    with matplotlib.rc_context(style):
+        figure: Any = Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for panel, draw in zip(panels, draws, strict=False):
+            draw(panel)
+        for panel in panels[len(draws) :]:
+            panel.set_axis_off()
+        return _saved(figure, formats)
+
+
+def _saved(figure: Any, formats: Sequence[str]) -> dict[str, bytes]:
+    found = {}
+    for form in formats:
+        buffer = io.BytesIO()
+        # Dates would make every file another one.
+        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+        packed: Any = {"pil_kwargs": {"compress_level": 1}} if form == "png" else {}
+        figure.savefig(buffer, format=form, metadata=dated, **packed)
+        found[form] = buffer.getvalue()
+        figure.set_layout_engine("none")  # places that were found hold for every format
     return found

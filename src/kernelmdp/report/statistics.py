@@ -5,6 +5,7 @@ same results give the same table. One seed has no interval, which is then NaN.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -145,13 +146,16 @@ def paired(
 
 
 def _resampled_means(curves: np.ndarray, seed: int, resamples: int) -> np.ndarray:
-    """(resamples, E). How often each seed was drawn decides: one product, whatever the size."""
+    """(resamples, E), in one product whatever the size."""
+    return _shares(len(curves), seed, resamples) @ curves
+
+
+@functools.lru_cache(maxsize=8)
+def _shares(count: int, seed: int, resamples: int) -> np.ndarray:
+    """How often each of so many seeds was drawn, (resamples, count)."""
     generator = np.random.default_rng(integer("seed", seed, least=0))
-    count = len(curves)
-    drawn = generator.multinomial(
-        count, np.full(count, 1 / count), size=integer("resamples", resamples, least=1)
-    )
-    return (drawn / count) @ curves
+    size = integer("resamples", resamples, least=1)
+    return generator.multinomial(count, np.full(count, 1 / count), size=size) / count
 
 
 def _ends(values: np.ndarray, level: float) -> tuple[Any, Any]:
