@@ -77,7 +77,7 @@ def test_names_are_escaped(text):
 
 def test_what_the_page_says(text):
     assert "10 trials, 3 agents, 2 environments, 57 episodes" in text
-    assert "line: 1 of 7 trials have fewer than 6 episodes: p10 (3)" in text.replace("line/", "")
+    assert "line: 1 of 7 trials are not finished: line/p10 (3 of 6)" in text
     assert "Theorem 1, improved, for all T" in text
     assert "not covered: made up" in text
     assert "kernelmdp 0.0.9" in text

@@ -1,5 +1,7 @@
 """Stored runs as data frames: everything that is there, nothing that is not."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,26 @@ def test_bad_input(tmp_path, make, said):
     with pytest.raises(ArgumentError) as caught:
         km.read(make(tmp_path))
     assert said in str(caught.value)
+
+
+def test_a_study_says_how_many_there_are_to_be(tmp_path):
+    store(tmp_path / "study" / "a")
+    store(tmp_path / "alone", seed=1)
+    made = {"command": "kmdp study s.toml", "versions": {"jax": "1"}, "git": {"commit": "f00"}}
+    trials = [{"name": name} for name in ("a", "b")]
+    content = {"format": "kernelmdp study", "name": "s", "episodes": 9, "trials": trials}
+    path = tmp_path / "study" / "manifest.json"
+    path.write_text(json.dumps(content | {"made": made}))
+    runs = km.read(tmp_path)
+    assert runs.trials.set_index("run")["planned"].to_dict() == {"alone": 6, "study/a": 9}
+    assert runs.notes == ("study s: 1 of 2 trials have not begun: b",)
+    words = (("command", "kmdp study s.toml"), ("versions", "jax 1"), ("git", "f00"))
+    assert runs.studies[0].made == words
+    path.write_text(path.read_text()[:50])
+    with pytest.raises(ArgumentError, match=r"manifest\.json that can be read"):
+        km.read(tmp_path)
+    path.write_text('{"name": "of some other program"}')
+    assert km.read(tmp_path).studies == ()
 
 
 def test_the_same_folder_twice_counts_once(tmp_path):

@@ -108,7 +108,7 @@ def test_summary_after_episodes_that_all_have(runs):
     assert (
         table.loc["psrl", "mean low"] < table.loc["psrl", "mean"] < table.loc["psrl", "mean high"]
     )
-    assert unfinished(runs) == ["line: 1 of 9 trials have fewer than 6 episodes: b/4 (3)"]
+    assert unfinished(runs) == ["line: 1 of 9 trials are not finished: b/4 (3 of 6)"]
 
 
 def test_summary_after_episodes_that_are_asked_for(runs):

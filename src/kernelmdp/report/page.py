@@ -106,6 +106,7 @@ def write_report(
         columns=COLUMNS,
         counts=_counts(runs),
         versions=_versions(runs.trials),
+        studies=runs.studies,
         repeated=_repeated(runs),
         made=datetime.datetime.now().astimezone().strftime("%-d %B %Y, %H:%M %Z"),
     )
@@ -198,8 +199,7 @@ def _maps(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, Any]]:
 
 def _trials(trials: Frame) -> list[list[dict[str, Any]]]:
     """Cells, each with its text and what it is sorted by."""
-    longest = trials.groupby("env")["episodes"].transform("max")
-    frame = trials.assign(milliseconds=1e3 * trials["seconds"], longest=longest)
+    frame = trials.assign(milliseconds=1e3 * trials["seconds"])
     return [[_cell(name, row) for name in COLUMNS] for row in frame.to_dict("records")]
 
 
@@ -214,8 +214,8 @@ def _cell(name: str, row: dict[str, Any]) -> dict[str, Any]:
     if name == "seed":
         text = str(value)
     elif name == "episodes":
-        short = value < row["longest"]
-        text = f"{value} of {row['longest']}" if short else str(value)
+        short = value < row["planned"]
+        text = f"{value} of {row['planned']}" if short else str(value)
     elif name == "coverage" and np.isfinite(value):
         text = f"{value:.0%}"
     return {"text": text, "key": "" if math.isnan(value) else repr(float(value))}

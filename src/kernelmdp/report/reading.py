@@ -15,6 +15,8 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report.statistics import slope
+from kernelmdp.report.studies import NAME as STUDY
+from kernelmdp.report.studies import Study, read_study
 
 #: A pandas.DataFrame. Pandas is imported where frames are made: it takes a while.
 Frame = Any
@@ -51,6 +53,7 @@ class Runs:
     trials: Frame
     bounds: Frame
     notes: tuple[str, ...] = ()
+    studies: tuple[Study, ...] = ()
 
     @property
     def envs(self) -> list[str]:
@@ -64,7 +67,7 @@ class Runs:
         episodes, trials, bounds = (
             frame[frame["env"] == env] for frame in (self.episodes, self.trials, self.bounds)
         )
-        return Runs(episodes, trials, bounds, self.notes)
+        return Runs(episodes, trials, bounds, self.notes, self.studies)
 
     @functools.cached_property
     def contenders(self) -> dict[str, Frame]:
@@ -109,7 +112,7 @@ def read(*folders: Any) -> Runs:
     """
     import pandas as pd
 
-    places = find(folders)
+    places, studies = find(folders)
     names = _names(places)
     configs = [_config(place) for place in places]
     trials = pd.DataFrame([_described(*each) for each in zip(places, names, configs, strict=True)])
@@ -123,10 +126,17 @@ def read(*folders: Any) -> Runs:
         both = bounds["maximum_gain_reward"] + bounds["maximum_gain_transition"]
         bounds["maximum_gain"] = both
     trials["bound_value"] = trials["run"].map(bounds.groupby("run")["bound"].last()).astype(float)
-    waiting = trials[trials["episodes"] == 0]["run"]
-    if len(waiting):
-        notes.append(f"no episode yet in {_some(waiting)}")
-    return Runs(episodes, trials, bounds, tuple(notes))
+    trials["planned"] = trials.groupby("env")["episodes"].transform("max")
+    for study in studies:
+        inside = [study.folder.resolve() in place.resolve().parents for place in places]
+        trials.loc[inside, "planned"] = study.episodes
+        if waiting := study.waiting(places):
+            count = f"{len(waiting)} of {len(study.trials)}"
+            notes.append(f"study {study.name}: {count} trials have not begun: {_some(waiting)}")
+    empty = trials[trials["episodes"] == 0]["run"]
+    if len(empty):
+        notes.append(f"no episode yet in {_some(empty)}")
+    return Runs(episodes, trials, bounds, tuple(notes), tuple(studies))
 
 
 def read_columns(folder: Any) -> dict[str, np.ndarray]:
@@ -146,25 +156,28 @@ def read_bound(folder: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return found["episode"].to_numpy(float), found["bound"].to_numpy(float)
 
 
-def find(folders: Sequence[Any]) -> list[pathlib.Path]:
-    """Folders of runs, those that are given or that lie below; each once."""
+def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[Study]]:
+    """Runs and studies, those that are given or that lie below; each once."""
     if not folders:
         raise ArgumentError("folders", "at least one folder", "none")
     found: dict[str, pathlib.Path] = {}
+    studies: dict[str, Study] = {}
     for folder in folders:
         if not pathlib.Path(folder).is_dir():
             raise ArgumentError("folder", "a folder of runs", f"{folder}, which is none")
-        before = len(found)
+        count = 0
         for place, below, files in os.walk(folder):
             below.sort()
             if "config.toml" in files and _is_run(pathlib.Path(place), files):
                 found.setdefault(os.path.realpath(place), pathlib.Path(place))
                 below.clear()
-                before = -1
-        if before == len(found):
+                count += 1
+            elif STUDY in files and (study := read_study(pathlib.Path(place) / STUDY)):
+                studies.setdefault(os.path.realpath(place), study)
+        if count == 0:
             expected = "a run, or a folder of runs, with config.toml and episodes.csv"
             raise ArgumentError("folder", expected, str(folder))
-    return list(found.values())
+    return list(found.values()), list(studies.values())
 
 
 def _is_run(place: pathlib.Path, files: list[str]) -> bool:

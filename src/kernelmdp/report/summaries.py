@@ -37,16 +37,16 @@ def measure(runs: Runs) -> str:
 
 
 def unfinished(runs: Runs) -> list[str]:
-    """Sentences on the trials that have fewer episodes than the longest of their environment."""
+    """Sentences on trials with fewer episodes than their study plans, or than others have."""
     found = []
     for env in runs.envs:
         trials = runs.of(env).trials
-        most = int(trials["episodes"].max())
-        short = trials[trials["episodes"] < most]
+        short = trials[trials["episodes"] < trials["planned"]]
         if len(short):
-            had = ", ".join(f"{row.run} ({row.episodes})" for row in short.head(3).itertuples())
+            rows = short.head(3).itertuples()
+            had = ", ".join(f"{row.run} ({row.episodes} of {row.planned})" for row in rows)
             more = f" and {len(short) - 3} more" if len(short) > 3 else ""
-            text = f"{env}: {len(short)} of {len(trials)} trials have fewer than {most} episodes"
+            text = f"{env}: {len(short)} of {len(trials)} trials are not finished"
             found.append(f"{text}: {had}{more}")
     return found
 
