@@ -49,13 +49,16 @@ def write_maps(folder: Any) -> str | None:
         if told in numbers:
             frames.append(_layers(agent, states, _start(stored, told)))
         if episode is not None:
-            data = (episode.states, episode.actions, episode.rewards, episode.outcomes)
-            cut = not episode.terminated and len(episode.rewards) < agent.problem.horizon
+            # Behind the end of an episode that ended early a checkpoint has NaN.
+            length = int(np.isfinite(episode.rewards).sum())
+            rows = (episode.actions, episode.rewards, episode.outcomes)
+            cut = not episode.terminated and length < agent.problem.horizon
+            data = (episode.states[: length + 1], *(row[:length] for row in rows))
             agent.tell(*data, terminated=episode.terminated, truncated=cut)
     names = [name for name in frames[0] if all(name in frame for frame in frames)]
     if not names:
         return f"{agent.name} neither learns nor plans"
-    seen = [told.states[:-1] for told in stored.history]
+    seen = [told.states[:-1] for told in agent.history]
     when = np.repeat(np.arange(1, len(seen) + 1), [len(rows) for rows in seen])
     kept = np.linspace(0, len(when) - 1, min(VISITED, len(when))).astype(int)
     arrays: dict[str, Any] = {

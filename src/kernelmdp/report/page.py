@@ -199,7 +199,8 @@ def _maps(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, Any]]:
 
 def _trials(trials: Frame) -> list[list[dict[str, Any]]]:
     """Cells, each with its text and what it is sorted by."""
-    frame = trials.assign(milliseconds=1e3 * trials["seconds"])
+    ordered = trials.sort_values(["env", "agent", "setting", "seed"])
+    frame = ordered.assign(milliseconds=1e3 * ordered["seconds"])
     return [[_cell(name, row) for name in COLUMNS] for row in frame.to_dict("records")]
 
 
@@ -260,11 +261,16 @@ def _repeated(runs: Runs) -> list[str]:
             parts = ["kmdp", "run", first["env_name"], "--agent", first["agent"]]
             parts += [part for word in words for part in ("--set", word)]
             parts += ["--episodes", str(trials["episodes"].max()), "--seed"]
-            seeds = " ".join(map(str, sorted(trials["seed"])))
+            seeds = _listed(sorted(trials["seed"]))
             command = shlex.join(map(str, parts))
             several = f'for seed in {seeds}; do {command} "$seed"; done'
             found.append(several if len(trials) > 1 else f"{command} {seeds}")
     return found
+
+
+def _listed(seeds: list[int]) -> str:
+    whole = len(seeds) > 3 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    return f"$(seq {seeds[0]} {seeds[-1]})" if whole else " ".join(map(str, seeds))
 
 
 def _word(value: Any) -> str:
