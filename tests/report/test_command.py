@@ -47,7 +47,7 @@ def _too_many(place):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (_nothing, "expected a run, or a folder of runs"),
+        (_nothing, "expected the folder of a run"),
         (_empty, "a run of at least one episode"),
         (_corrupt, "config.toml that can be read"),
         (_out_is_a_file_of_the_run, "ends in .html"),

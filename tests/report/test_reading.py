@@ -117,7 +117,7 @@ def _twice(place):
     ("make", "said"),
     [
         (_not_a_folder, "expected a folder of runs"),
-        (_not_a_run, "with config.toml and episodes.csv"),
+        (_not_a_run, "the folder of a run, with episodes.csv"),
         (_cut_config, "config.toml that can be read"),
         (_no_seed, "seed"),
         (_torn_in_the_middle, "24 numbers in every line"),

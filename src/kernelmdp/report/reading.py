@@ -175,7 +175,7 @@ def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[Study]]:
             elif STUDY in files and (study := read_study(pathlib.Path(place) / STUDY)):
                 studies.setdefault(os.path.realpath(place), study)
         if count == 0:
-            expected = "a run, or a folder of runs, with config.toml and episodes.csv"
+            expected = "the folder of a run, with episodes.csv and config.toml, or one of runs"
             raise ArgumentError("folder", expected, str(folder))
     return list(found.values()), list(studies.values())
 
