@@ -20,6 +20,7 @@ from kernelmdp import (  # noqa: E402  (64 bits first)
     mdp,
     planners,
     priors,
+    report,
     theory,
 )
 from kernelmdp.agents import GPUCRL, PSRL, Greedy, Oracle, Problem, Random, load  # noqa: E402
@@ -28,6 +29,7 @@ from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import from_gymnasium, make, register  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
 from kernelmdp.planners import GridPlanner  # noqa: E402
+from kernelmdp.report import read  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
 
 register()  # gymnasium.make("kernelmdp/PendulumSwingup-v0") and its like
@@ -60,5 +62,7 @@ __all__ = [
     "mdp",
     "planners",
     "priors",
+    "read",
+    "report",
     "theory",
 ]

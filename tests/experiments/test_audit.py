@@ -16,8 +16,7 @@ from kernelmdp.agents.records import COLUMNS
 from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.experiments import RunConfig, audit, run
 from kernelmdp.numerics.modules import changed
-from kernelmdp.report import read_columns
-from kernelmdp.report.regret import read_bound
+from kernelmdp.report import read_bound, read_columns
 
 EPISODES = 5
 CONFIG = RunConfig("rkhs", "gp-ucrl", 1, {"horizon": 3}, {"confidence": "valid"})

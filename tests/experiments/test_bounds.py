@@ -12,9 +12,8 @@ from kernelmdp.agents.records import COLUMNS, Result, Table
 from kernelmdp.experiments import run_bound
 from kernelmdp.experiments.bounds import write_curve
 from kernelmdp.mdp import Gaussian
-from kernelmdp.report import draw_regret
-from kernelmdp.report.regret import read_bound
-from kernelmdp.theory import theorem1
+from kernelmdp.report import draw_regret, read, read_bound
+from kernelmdp.theory import gain_bound, theorem1
 
 H, NOISE = 3, 0.1
 KERNEL = 0.3 * kernels.Linear()
@@ -162,7 +161,7 @@ def folder(tmp_path_factory):
     """What a run leaves that the figure needs."""
     place = tmp_path_factory.mktemp("run")
     found = bound()
-    write_curve(found.curve(4), place / "bound.csv")
+    write_curve(found.curve(4), place / "bound.csv", found.gains)
     rows = [{name: 0.1 * episode for name in COLUMNS} | {"episode": episode} for episode in (1, 2)]
     Result("line", "gp-ucrl", "", Table(rows)).save(place / "episodes.csv")
     words = f'[run]\nenv = "line"\nagent = "gp-ucrl"\nseed = 0\n[found]\nbound = "{found.text}"\n'
@@ -177,6 +176,17 @@ def test_figure_has_the_curve(folder, tmp_path):
     draw_regret([folder], tmp_path / "regret.png")
     assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
     assert read_bound(tmp_path) is None
+
+
+def test_maximum_gains_beside_the_curve(folder):
+    """Of all steps so far, with the regulariser that the agent learns with."""
+    bounds = read(folder).bounds
+    agent = km.GPUCRL(LINE, confidence="valid")
+    for role, noise in zip(("reward", "transition"), agent.regularisers(), strict=True):
+        kernel = getattr(agent.problem, f"{role}_kernel")
+        given = {"domain": agent.problem.points, "noise_variance": noise}
+        most = [gain_bound(kernel, n=episode * H, **given) for episode in (1, 2, 3, 4)]
+        np.testing.assert_allclose(bounds[f"maximum_gain_{role}"], most)
 
 
 def test_result_draws_the_curve(folder):

@@ -28,7 +28,7 @@ from kernelmdp.experiments.constants import (
 from kernelmdp.mdp import Categorical, Gaussian
 from kernelmdp.numerics.checks import integer
 from kernelmdp.planners import ArmPlanner, GridPlanner
-from kernelmdp.theory import Bound, theorem1, theorem2, theorem3, theorem4
+from kernelmdp.theory import Bound, gain_bound, theorem1, theorem2, theorem3, theorem4
 from kernelmdp.theory.bound import log
 
 #: Ratio of neighbouring numbers of episodes at which a curve is computed.
@@ -37,10 +37,15 @@ STEP = 1.5
 
 @dataclasses.dataclass(frozen=True)
 class RunBound:
-    """What a theorem says of a run, in ``text``; with ``at``, after any number of episodes."""
+    """What a theorem says of a run, in ``text``; with ``at``, after any number of episodes.
+
+    ``gains`` are certified bounds of the information about reward and transition that so many
+    episodes can give, from which the theorem's bound is made.
+    """
 
     text: str
     at: Callable[[int], Bound] | None = None
+    gains: Callable[[int], tuple[float, float]] | None = None
 
     @property
     def covered(self) -> bool:
@@ -65,20 +70,40 @@ def run_bound(agent: Agent) -> RunBound:
     why = _apart(agent) if isinstance(agent, GPUCRL | PSRL) else None
     try:
         if why is None and isinstance(agent, GPUCRL):
-            return _optimist(agent)
+            return dataclasses.replace(_optimist(agent), gains=functools.partial(_gains, agent))
         if why is None and isinstance(agent, PSRL):
-            return _sampler(agent)
+            return dataclasses.replace(_sampler(agent), gains=functools.partial(_gains, agent))
     except ArgumentError as error:  # such as a kernel whose draws are too rough
         why = str(error)
     return RunBound(f"not covered: {why or 'no theorem is about this agent'}")
 
 
-def write_curve(bounds: Sequence[Bound], path: pathlib.Path) -> None:
-    """As CSV."""
+def write_curve(
+    bounds: Sequence[Bound],
+    path: pathlib.Path,
+    gains: Callable[[int], tuple[float, float]] | None = None,
+) -> None:
+    """As CSV, with the maximum gains where they are given."""
+    names = ("maximum_gain_reward", "maximum_gain_transition") if gains is not None else ()
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(("episode", "bound", "trivial"))
-        writer.writerows((own.episodes, own.value, own.trivial) for own in bounds)
+        writer.writerow(("episode", "bound", "trivial", *names))
+        for own in bounds:
+            most = gains(own.episodes) if gains is not None else ()
+            writer.writerow((own.episodes, own.value, own.trivial, *most))
+
+
+def _gains(agent: Agent, episodes: int) -> tuple[float, float]:
+    """By closed forms, which the bound has computed already; 0 of a reward that is known."""
+    problem, steps = agent.problem, episodes * agent.problem.horizon
+    # The smallest λ of several outputs: with it the most can be learned.
+    noises = [float(np.min(regulariser)) for regulariser in agent.regularisers()]
+    kernels: tuple[Any, Any] = (problem.reward_kernel, problem.transition_kernel)
+    reward, transition = (
+        functools.partial(gain_bound, kernel, domain=problem.points, n=steps, noise_variance=noise)
+        for kernel, noise in zip(kernels, noises, strict=True)
+    )
+    return 0.0 if problem.reward is not None else reward(), transition()
 
 
 def _apart(agent: Agent) -> str | None:

@@ -159,7 +159,7 @@ def _bounded(
     curve = found.curve(episodes) if episodes else []
     if not curve:
         return found.text, None
-    write_curve(curve, place / "bound.csv")
+    write_curve(curve, place / "bound.csv", found.gains)
     text = found.text + ("; vacuous so far" if curve[-1].vacuous else "")
     return text, (np.array([b.episodes for b in curve]), np.array([b.value for b in curve]))
 

@@ -1,5 +1,19 @@
-"""Figures, from stored results alone."""
+"""Runs read, summed up and drawn, from stored results alone."""
 
-from kernelmdp.report.regret import draw_regret, read_columns, slope
+from kernelmdp.report.figures import draw_regret
+from kernelmdp.report.reading import Runs, read, read_bound, read_columns
+from kernelmdp.report.statistics import slope
+from kernelmdp.report.summaries import comparisons, summary
+from kernelmdp.report.tables import text_table
 
-__all__ = ["draw_regret", "read_columns", "slope"]
+__all__ = [
+    "Runs",
+    "comparisons",
+    "draw_regret",
+    "read",
+    "read_bound",
+    "read_columns",
+    "slope",
+    "summary",
+    "text_table",
+]
