@@ -1,0 +1,136 @@
+"""Polishing against closed forms: linear motion and quadratic rewards have one best sequence."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from kernelmdp.domains import Box, FiniteSet
+from kernelmdp.mdp import MDP, SILENT, Known
+from kernelmdp.planners import MPCPlanner
+from kernelmdp.planners.ilqr import polished
+
+STEPS = 6
+MOTION = np.array([[1.0, 0.2], [0.3, 1.1]])
+PUSH = np.array([[0.0], [0.5]])
+START = jnp.array([1.0, -0.5])
+WIDE = 100.0
+
+
+def linear_step(states, decisions):
+    rewards = -jnp.sum(states**2, axis=1) - 0.3 * decisions[:, 0] ** 2 + decisions[:, 0]
+    after = states @ MOTION.T + decisions @ PUSH.T
+    return rewards, after, jnp.zeros(states.shape[0], bool)
+
+
+def total(step, start, decisions, live=None):
+    live = np.ones(len(decisions), bool) if live is None else live
+    state, found, over = start[None], 0.0, False
+    for decision, counts in zip(decisions, live, strict=True):
+        reward, state, ends = step(state, jnp.asarray(decision)[None])
+        found += float(reward[0]) if counts and not over else 0.0
+        over = over or bool(ends[0])
+    return found
+
+
+def polish(step, start, decisions, *, bound=WIDE, live=None, iterations=1, difference=None):
+    return polished(
+        step,
+        start,
+        jnp.asarray(decisions),
+        low=jnp.array([-bound]),
+        high=jnp.array([bound]),
+        scale=jnp.ones(1),
+        live=jnp.ones(len(decisions), bool) if live is None else jnp.asarray(live),
+        difference=difference or (lambda a, b: a - b),
+        iterations=iterations,
+    )
+
+
+def best_linear():
+    """The top of the quadratic, from its slope and curvature at zero by finite differences."""
+
+    def value(u):
+        return total(linear_step, START, u[:, None])
+
+    zero, unit = np.zeros(STEPS), np.eye(STEPS)
+    slope = np.array([(value(e) - value(-e)) / 2 for e in unit])
+    bend = np.array(
+        [[value(a + b) - value(a) - value(b) + value(zero) for b in unit] for a in unit]
+    )
+    return np.linalg.solve(-bend, slope)
+
+
+def test_one_turn_finds_the_best_sequence_of_a_linear_quadratic_problem():
+    found = polish(linear_step, START, np.zeros((STEPS, 1)))[:, 0]
+    np.testing.assert_allclose(found, best_linear(), rtol=1e-4, atol=1e-5)
+
+
+def test_bounds_hold_and_what_is_not_bound_is_best():
+    free = best_linear()
+    bound = 0.7 * np.abs(free).max()
+    found = np.asarray(polish(linear_step, START, np.zeros((STEPS, 1)), bound=bound, iterations=15))
+    assert np.abs(found).max() <= bound
+    best = total(linear_step, START, found)
+    # No other sequence within the bounds is better, as projected ascent would find.
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-2, 0.1):
+        for _ in range(20):
+            other = np.clip(found + size * rng.normal(size=found.shape), -bound, bound)
+            assert total(linear_step, START, other) <= best + 1e-6
+
+
+def wild_step(states, decisions):
+    """An upright pendulum that is hard to keep, with a reward that has hills and valleys."""
+    angle, speed = states[:, 0], states[:, 1]
+    speed = speed + 0.3 * (4 * jnp.sin(angle) + 2 * decisions[:, 0])
+    angle = angle + 0.3 * speed
+    rewards = jnp.exp(-(angle**2)) + 0.1 * jnp.sin(5 * speed)
+    ends = jnp.abs(speed) > 6.0
+    return rewards, jnp.stack([angle, speed], axis=1), ends
+
+
+def test_never_worse_where_nothing_is_linear():
+    rng = np.random.default_rng(1)
+    live = np.arange(10) < 8
+    start, gained = jnp.array([np.pi, 0.0]), []
+    for _ in range(3):
+        decisions = rng.uniform(-1, 1, (10, 1))
+        found = polish(wild_step, start, decisions, bound=1.0, live=live, iterations=4)
+        before = total(wild_step, start, decisions, live)
+        gained.append(total(wild_step, start, np.asarray(found), live) - before)
+    assert min(gained) >= -1e-12
+    assert max(gained) > 0.05
+
+
+def test_differences_go_the_shorter_way_round():
+    box = Box([-np.pi, -1.0], [np.pi, 1.0], periodic=[0])
+    a, b = jnp.array([[3.0, 0.5]]), jnp.array([[-3.0, -0.5]])
+    np.testing.assert_allclose(box.difference(a, b), [[6.0 - 2 * np.pi, 1.0]], atol=1e-12)
+    np.testing.assert_allclose(Box([0.0], [9.0]).difference(a[:, :1], b[:, :1]), [[6.0]])
+
+
+@pytest.mark.parametrize("finite", [False, True])
+def test_a_polished_plan_is_at_least_as_good(finite):
+    box = Box([-1.0], [1.0])
+    mdp = MDP(
+        Known(
+            lambda z: -jnp.sum(z[:, :2] ** 2, axis=1),
+            lambda z: z[:, :2] @ jnp.asarray(MOTION.T) + z[:, 2:] @ jnp.asarray(PUSH.T),
+        ),
+        states=Box([-5.0, -5.0], [5.0, 5.0]),
+        actions=FiniteSet([[-1.0], [0.0], [1.0]]) if finite else box,
+        horizon=STEPS,
+        reward_noise=SILENT,
+        transition_noise=SILENT,
+    )
+    values = [
+        MPCPlanner(horizon=STEPS, samples=16, elites=4, first_rounds=1, polish=turns)(
+            mdp, key=jax.random.key(0)
+        ).value(START)
+        for turns in (0, 3)
+    ]
+    if finite:
+        assert values[1] == values[0]  # no slope along options
+    else:
+        assert values[1] > values[0] + 1e-3
