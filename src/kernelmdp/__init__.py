@@ -26,6 +26,7 @@ from kernelmdp.agents import GPUCRL, PSRL, Greedy, Oracle, Problem, Random, load
 from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import from_gymnasium, make, register  # noqa: E402
+from kernelmdp.experiments import study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
 from kernelmdp.planners import GridPlanner  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
@@ -60,5 +61,6 @@ __all__ = [
     "mdp",
     "planners",
     "priors",
+    "study",
     "theory",
 ]

@@ -10,11 +10,13 @@ import jax
 import numpy as np
 
 from kernelmdp.agents import AGENTS, Agent, checkpoint
-from kernelmdp.agents.problem import gymnasium_task
+from kernelmdp.agents.problem import gymnasium_task, require_gymnasium
 from kernelmdp.confidence import as_confidence
 from kernelmdp.envs import make, names
+from kernelmdp.envs.registry import require_known
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.bounds import run_bound
+from kernelmdp.numerics.checks import suggested
 from kernelmdp.version import __version__
 
 WORDS = (
@@ -48,24 +50,38 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if self.agent not in AGENTS:
-            raise ArgumentError("agent", "one of " + ", ".join(AGENTS), repr(self.agent))
+            raise ArgumentError(
+                "agent", "one of " + ", ".join(AGENTS), suggested(self.agent, AGENTS)
+            )
         for word in self.words:
             if word not in WORDS and not word.startswith("confidence."):
                 expected = "one of " + ", ".join(WORDS) + ", or confidence.NAME"
-                raise ArgumentError("set", expected, repr(word))
+                raise ArgumentError("set", expected, suggested(word, WORDS))
         for argument in ("env_options", "words"):
             # As they will be read from config.toml, so that a run knows itself again.
             object.__setattr__(self, argument, _through_json(argument, getattr(self, argument)))
 
-    def task(self) -> Any:
-        """The environment of this run; the seed draws the instance where there is one to draw."""
-        if self.env in names() or "-v" not in self.env:
+    @property
+    def ours(self) -> bool:
+        """Whether the environment is one of this library's, by its name."""
+        return self.env in names() or "-v" not in self.env
+
+    def require_environment(self) -> None:
+        """Complain of an environment or an option that there is not; nothing is made."""
+        if self.ours:
             if "name" in self.env_options:
                 raise ArgumentError("options", "no other name of the environment", self.env_options)
-            return make(self.env, **{"seed": self.seed, **self.env_options})
+            return require_known(self.env, self.env_options)
         unknown = sorted(set(self.env_options) - {"horizon"})
         if unknown:
             raise ArgumentError("options", f"for {self.env}: horizon", ", ".join(unknown))
+        require_gymnasium(self.env)
+
+    def task(self) -> Any:
+        """The environment of this run; the seed draws the instance where there is one to draw."""
+        self.require_environment()
+        if self.ours:
+            return make(self.env, **{"seed": self.seed, **self.env_options})
         return gymnasium_task(self.env, **self.env_options)
 
     def make_agent(self) -> Agent:
