@@ -26,6 +26,7 @@ from kernelmdp.experiments.recovery import (
     ROWS,
     Kept,
     as_line,
+    as_text,
 )
 
 try:
@@ -150,7 +151,7 @@ class RunFolder:
             "episode": row["episode"],
             "row": line,
             "regret": self.agent.cumulative_regret,
-            **{name: getattr(told, name).tolist() for name in DATA},
+            **{name: as_text(getattr(told, name)) for name in DATA},
             "terminated": told.terminated,
         }
         try:

@@ -47,13 +47,10 @@ def study(
     on the Ray cluster at ``address``, or on one of ``jobs`` workers started here. The numbers are
     the same wherever trials are played.
 
-    >>> import tempfile
-    >>> words = {"name": "small", "episodes": 2, "agents": [{"name": "random"}]}
-    >>> words["environments"] = [{"name": "rkhs", "options": {"horizon": 3}}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = study(words, out=folder + "/small", progress=False)
-    ...     sorted(path.name for path in found.trials[0].iterdir() if path.suffix)
-    ['config.toml', 'episodes.csv']
+    >>> study({"name": "small", "episode": 20})
+    Traceback (most recent call last):
+    kernelmdp.errors.ArgumentError: study: expected the keys name, episodes, seeds, environments,
+    agents, got 'episode'; did you mean 'episodes'?
     """
     plan = read_plan(given)
     jobs = integer("jobs", jobs, least=1)

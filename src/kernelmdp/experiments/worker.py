@@ -27,6 +27,10 @@ ONE_CORE = {
 }
 
 
+class Orphaned(BaseException):
+    """The driver is gone."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """How a trial ended."""
@@ -73,6 +77,8 @@ def play_trial(name: str, config: RunConfig, folder: Any, episodes: int) -> Outc
             run(config, pathlib.Path(folder), episodes=episodes, watch=_while_driven)
         except KernelMDPError as found:
             error = str(found)
+        except Orphaned:
+            os._exit(1)  # all is on disk; the pool would wait for its driver for ever
         except Exception as found:
             error = f"{type(found).__name__}: {found}"
             details = traceback.format_exc()
@@ -89,5 +95,5 @@ def _while_driven(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any
     """Stop when the driver is gone: nobody would stop this process otherwise."""
     for row in rows:
         if _driver is not None and os.getppid() != _driver:
-            raise SystemExit(f"the study's process {_driver} has ended")
+            raise Orphaned
         yield row
