@@ -1,5 +1,6 @@
 """``kmdp run``, and what there is to run: ``kmdp envs``, ``kmdp agents``."""
 
+import contextlib
 import pathlib
 import sys
 from collections.abc import Callable, Iterator
@@ -51,9 +52,8 @@ def run_command(
         out = pathlib.Path("runs") / f"{env.replace('/', '-')}-{agent}-{seed}"
     if tensorboard:
         require_tensorboard()
-        scalars = Scalars(out)
-        result = run(config, out, episodes=episodes, watch=_mirrored(scalars))
-        scalars.close()
+        with contextlib.closing(Scalars(out)) as scalars:
+            result = run(config, out, episodes=episodes, watch=_mirrored(scalars))
     else:
         result = run(config, out, episodes=episodes, watch=_watch)
     draw_regret([out], out / "figures" / "regret.png")

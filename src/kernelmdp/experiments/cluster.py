@@ -100,7 +100,8 @@ def _play(
                 if isinstance(message, Outcome):
                     ended(message)
                 else:
-                    deaths[trial.name] = 0
+                    if ROWS in message:
+                        deaths[trial.name] = 0
                     write_files(place / trial.name, message)
         look()
 

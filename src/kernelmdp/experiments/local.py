@@ -36,7 +36,10 @@ def play_locally(
     while left:
         cache = jax.config.values["jax_compilation_cache_dir"]
         pool = ProcessPoolExecutor(
-            max_workers=jobs, env=one_core(), initializer=prepare, initargs=(os.getpid(), cache)
+            max_workers=min(jobs, len(left)),
+            env=one_core(),
+            initializer=prepare,
+            initargs=(os.getpid(), cache),
         )
         try:
             waiting = {

@@ -70,7 +70,7 @@ def write_manifest(place: pathlib.Path, plan: StudyPlan, **how: Any) -> None:
         "episodes": plan.episodes,
         "seeds": plan.seeds,
         "made": {
-            "command": shlex.join(sys.argv),
+            "command": shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]),
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             **how,
             "versions": versions(),

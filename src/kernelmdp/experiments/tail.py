@@ -30,9 +30,9 @@ class Tail:
         whole = content[: content.rfind(b"\n") + 1]
         self._read += len(whole)
         rows = []
-        for line in whole.decode().splitlines():
+        for line in whole.decode(errors="replace").splitlines():
             cells = line.split(",")
-            if cells[0] != COLUMNS[0] and len(cells) == len(COLUMNS):
+            if len(cells) == len(COLUMNS) and cells[0].isdigit():  # neither the header nor torn
                 rows.append(dict(zip(COLUMNS, map(float, cells), strict=True)))
         self.count += len(rows)
         return rows

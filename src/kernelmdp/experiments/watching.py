@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from kernelmdp.experiments.scalars import Scalars, require_tensorboard
+from kernelmdp.experiments.scalars import FOLDER, Scalars, require_tensorboard
 from kernelmdp.experiments.study_file import StudyPlan
 from kernelmdp.experiments.tail import Tail
 from kernelmdp.experiments.worker import Outcome
@@ -60,7 +60,8 @@ class Watch:
         self.scalars = {}
         if tensorboard:
             require_tensorboard()
-            self.scalars = {trial.name: Scalars(place / trial.name) for trial in plan.trials}
+            without = [name for name in finished if not (place / name / FOLDER).exists()]
+            self.scalars = {name: Scalars(place / name) for name in [*names, *without]}
         for line in self.lines.values():
             self._read(line)
         self.begun = time.monotonic()
@@ -86,7 +87,8 @@ class Watch:
         """Read what is new and show it."""
         for name, line in self.lines.items():
             if not line.ended:
-                self._read(line)
+                if self._read(line) and line.since is None:
+                    line.since = (time.monotonic(), line.tail.count)
                 if name in self.scalars:
                     self.scalars[name].update()
         if self.live is not None:
@@ -134,11 +136,12 @@ class Watch:
         whole = len(self.lines) * self.plan.episodes
         return Group(table, ProgressBar(total=whole, completed=now, width=60), self.overall())
 
-    def _read(self, line: Line) -> None:
-        for row in line.tail.new():
-            line.regret = row["cumulative_regret"]
-        if line.since is None and hasattr(self, "begun") and line.tail.count:
-            line.since = (time.monotonic(), line.tail.count)
+    def _read(self, line: Line) -> bool:
+        """Whether there was anything new."""
+        rows = line.tail.new()
+        if rows:
+            line.regret = rows[-1]["cumulative_regret"]
+        return bool(rows)
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()
