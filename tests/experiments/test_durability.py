@@ -44,7 +44,7 @@ def content(place):
     return rows, (place / "checkpoint").read_bytes()
 
 
-def stopped(place, episodes):
+def stopped(place, episodes, copy="killed"):
     """A folder as a kill leaves it after so many episodes: copied while the run is under way."""
 
     def watch(rows, total, agent):
@@ -52,14 +52,14 @@ def stopped(place, episodes):
             yield row
             if row["episode"] == episodes:
                 for path in place.iterdir():
-                    target = place.parent / "killed" / path.name
+                    target = place.parent / copy / path.name
                     target.parent.mkdir(exist_ok=True)
                     target.write_bytes(path.read_bytes())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FOLDER, "LONG", 0.0)  # no episode begins before the last one is on disk
         run(CONFIG, place, episodes=EPISODES, watch=watch)
-    return place.parent / "killed"
+    return place.parent / copy
 
 
 def test_killed_in_earnest(whole, tmp_path):
@@ -106,6 +106,18 @@ def test_a_file_cut_short(whole, tmp_path, name, cut, message):
     assert len(said) == 1
     assert "\n" not in str(said[0].message)
     assert content(place) == content(whole)
+
+
+def test_killed_again_after_a_line_cut_short(whole, tmp_path):
+    """What comes after such a line can be read."""
+    place = stopped(tmp_path / "run", 7)
+    journal = (place / "journal").read_bytes()
+    (place / "journal").write_bytes(journal[:-10])
+    with pytest.warns(RecoveryWarning, match="after episode 6"):
+        again = stopped(place, 9, copy="again")
+    with pytest.warns(RecoveryWarning, match="ended in the middle; .* after episode 9"):
+        run(CONFIG, again, episodes=EPISODES)
+    assert content(again) == content(whole)
 
 
 def test_a_journal_that_repeats_the_checkpoint(whole, tmp_path):

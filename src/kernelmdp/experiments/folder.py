@@ -97,6 +97,8 @@ class RunFolder:
             self._journal = (place / JOURNAL).open("ab", buffering=0)
             self._rows = (place / ROWS).open("ab", buffering=0)
             checkpoint.sync_folder(place)
+        if os.fstat(self._journal.fileno()).st_size:
+            self.save()  # what was recovered; and no line may follow one that was cut short
 
     def record(self, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Pass rows on when they are on disk, with the data of their episodes."""
@@ -121,10 +123,14 @@ class RunFolder:
         if late is not None:
             yield late
 
-    def save(self) -> None:
-        """Everything counted into the checkpoint; the journal begins anew."""
+    def save(self) -> bool:
+        """Everything counted into the checkpoint; the journal begins anew.
+
+        Not after a failure, and not while an episode is known to the agent alone: what was counted
+        is in the journal.
+        """
         if self._broken or self.agent.episode != self.count:
-            return  # the journal holds what was counted
+            return False
         self._wait()
         self.agent.cumulative_regret = self.regret  # without the episode under way
         with storage(self.place):
@@ -132,12 +138,13 @@ class RunFolder:
             self.agent.save(self.place / CHECKPOINT)
             self._journal.truncate(0)
         self._saved_at = time.monotonic()
+        return True
 
     def finish(self) -> None:
         """Save for the last time: the run has all its episodes."""
-        self.save()
-        with storage(self.place):
-            (self.place / JOURNAL).unlink()
+        if self.save():
+            with storage(self.place):
+                (self.place / JOURNAL).unlink()
 
     def close(self) -> None:
         """Let go of the files."""

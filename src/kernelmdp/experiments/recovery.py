@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 import pathlib
 from typing import Any
 
@@ -41,6 +42,7 @@ def read_kept(place: pathlib.Path, agent: Agent) -> Kept:
         notes.append(f"{ROWS} has {len(lines)} rows of {len(history)}")
         history = history[: len(lines)]
         regret = float(lines[-1].split(",")[COLUMNS.index("cumulative_regret")]) if lines else 0.0
+        regret = 0.0 if math.isnan(regret) else regret  # no optimum is known
     saved, found = len(history), len(lines)
     lines = lines[:saved]
     for record in records:
