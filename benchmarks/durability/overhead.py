@@ -4,6 +4,8 @@ python benchmarks/durability/overhead.py --agent psrl --episodes 800 --rounds 5
 
 Both play in a worker process of one core, the study with its journal, rows, fsync, checkpoints,
 lock and a driver that watches. The first episodes, in which programs are compiled, do not count.
+On a machine that does other things these differ by more than what is measured; so the same loop is
+also timed in one process, blocks of bare and of recorded episodes in turn, as medians of blocks.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from joblib.externals.loky import ProcessPoolExecutor
 from kernelmdp.agents.learning import interact
 from kernelmdp.cli import keep_compiled
 from kernelmdp.experiments import RunConfig, study
+from kernelmdp.experiments.folder import RunFolder
 from kernelmdp.experiments.worker import one_core
 
-SKIPPED = 50
+SKIPPED, BLOCK = 50, 25
 
 
 def bare(config: RunConfig, episodes: int) -> float:
@@ -35,6 +38,29 @@ def bare(config: RunConfig, episodes: int) -> float:
         if row["episode"] == SKIPPED:
             begin = time.perf_counter()
     return (time.perf_counter() - begin) / (episodes - SKIPPED)
+
+
+def paired(config: RunConfig, episodes: int) -> list[tuple[float, float, float, float]]:
+    """Wall and processor seconds an episode of blocks in turn: bare, then recorded."""
+    keep_compiled()
+    agent = config.make_agent()
+
+    def block(record) -> tuple[float, float]:
+        begin, busy = time.perf_counter(), time.process_time()
+        for _ in record(interact(agent, agent.task, BLOCK)):
+            pass
+        return (time.perf_counter() - begin) / BLOCK, (time.process_time() - busy) / BLOCK
+
+    for _ in interact(agent, agent.task, SKIPPED):
+        pass
+    found = []
+    with tempfile.TemporaryDirectory() as home:
+        for _ in range(episodes // (2 * BLOCK)):
+            bare = block(iter)
+            files = RunFolder(pathlib.Path(home), agent)
+            found.append((*bare, *block(files.record)))
+            files.close()
+    return found
 
 
 class Clock(threading.Thread):
@@ -98,6 +124,17 @@ def main() -> None:
     keep_compiled()
     config = RunConfig(options.env, options.agent)
     print(f"fsync of 500 bytes: {1e3 * sync():.2f} ms")
+    with ProcessPoolExecutor(max_workers=1, env=one_core()) as pool:
+        blocks = pool.submit(paired, config, options.episodes).result()
+    for name, before, after in (("wall", 0, 2), ("processor", 1, 3)):
+        bare_time = statistics.median(block[before] for block in blocks)
+        more = statistics.median(block[after] - block[before] for block in blocks)
+        print(
+            f"in one process, {len(blocks)} pairs of blocks, {name}: bare {1e3 * bare_time:.3f} ms "
+            f"an episode, recorded {1e3 * more:+.3f} ms ({100 * more / bare_time:+.1f} %, "
+            f"{100 * more / 0.005:+.1f} % of 5 ms)",
+            flush=True,
+        )
     found: dict[str, list[float]] = {"bare": [], "study": []}
     for number in range(options.rounds):
         with ProcessPoolExecutor(max_workers=1, env=one_core()) as pool:
@@ -105,6 +142,8 @@ def main() -> None:
         found["study"].append(studied(config, options.episodes))
         last = ", ".join(f"{name} {1e3 * times[-1]:.3f} ms" for name, times in found.items())
         print(f"round {number + 1}: {last}", flush=True)
+    if not options.rounds:
+        return
     middle = {name: statistics.median(times) for name, times in found.items()}
     ratios = [s / b for s, b in zip(found["study"], found["bare"], strict=True)]
     print(

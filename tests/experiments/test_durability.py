@@ -131,14 +131,15 @@ def test_a_journal_that_repeats_the_checkpoint(whole, tmp_path):
 
 
 def test_rows_are_on_disk_when_they_are_seen(tmp_path, monkeypatch):
-    synced = []
+    synced, real = [], os.fsync
 
     def sync(file):
-        os.fsync(file)
+        real(file)
         synced.append(os.fstat(file).st_size)
-        return 1e9  # so long that the next episode is played meanwhile
+        time.sleep(0.001)
 
-    monkeypatch.setattr(FOLDER, "_sync", sync)
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(FOLDER, "LONG", 1e9)  # every episode is played before the last is on disk
     seen = []
 
     def watch(rows, total, agent):

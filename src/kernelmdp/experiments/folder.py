@@ -6,7 +6,6 @@ counts. ``episodes.csv`` has the same rows, and is written again from the journa
 took some. While there is a journal the run is under way; at its end all is in the checkpoint.
 """
 
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -28,6 +27,7 @@ from kernelmdp.experiments.recovery import (
     as_line,
     as_text,
 )
+from kernelmdp.experiments.syncing import Syncing
 
 try:
     import fcntl
@@ -90,13 +90,11 @@ class RunFolder:
         self.count, self.regret = agent.episode, agent.cumulative_regret
         self._broken = False
         self._saved_at = time.monotonic()
-        self._sync_seconds = 0.0  # until it was measured
-        self._disk = concurrent.futures.ThreadPoolExecutor(1)
-        self._coming: concurrent.futures.Future[float] | None = None
         with storage(place):
             self._journal = (place / JOURNAL).open("ab", buffering=0)
             self._rows = (place / ROWS).open("ab", buffering=0)
             checkpoint.sync_folder(place)
+        self._disk = Syncing(self._journal.fileno())
         if os.fstat(self._journal.fileno()).st_size:
             self.save()  # what was recovered; and no line may follow one that was cut short
 
@@ -113,9 +111,9 @@ class RunFolder:
             late = row
             if time.monotonic() - self._saved_at > PAUSE:
                 self.save()
-            elif seconds > LONG * self._sync_seconds:
+            elif seconds > LONG * self._disk.seconds:
                 self._wait()
-            if self._coming is None:
+            if not self._disk.busy:
                 yield late
                 late = None
             begin = time.monotonic()
@@ -148,7 +146,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Let go of the files."""
-        self._disk.shutdown()
+        self._disk.close()
         self._journal.close()
         self._rows.close()
 
@@ -169,19 +167,11 @@ class RunFolder:
             self._broken = True
             raise
         self.count, self.regret = row["episode"], self.agent.cumulative_regret
-        self._coming = self._disk.submit(_sync, self._journal.fileno())
+        self._disk.begin()
 
     def _wait(self) -> None:
-        if self._coming is not None:
-            coming, self._coming = self._coming, None
-            with storage(self.place):
-                self._sync_seconds = coming.result()
-
-
-def _sync(file: int) -> float:
-    begin = time.monotonic()
-    os.fsync(file)
-    return time.monotonic() - begin
+        with storage(self.place):
+            self._disk.wait()
 
 
 def _append(file: BinaryIO, content: bytes) -> None:
