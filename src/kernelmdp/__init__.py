@@ -27,6 +27,7 @@ from kernelmdp.agents import GPUCRL, PSRL, Greedy, Oracle, Problem, Random, load
 from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import from_gymnasium, make, register  # noqa: E402
+from kernelmdp.experiments import study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
 from kernelmdp.planners import GridPlanner  # noqa: E402
 from kernelmdp.report import read  # noqa: E402
@@ -64,5 +65,6 @@ __all__ = [
     "priors",
     "read",
     "report",
+    "study",
     "theory",
 ]

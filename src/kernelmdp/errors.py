@@ -54,6 +54,10 @@ class CheckpointError(KernelMDPError):
     """A file is not a saved agent, or one of another problem; nothing was changed."""
 
 
+class StorageError(KernelMDPError):
+    """A folder cannot be written to, such as on a full disk; what it holds is as it was."""
+
+
 class ConformanceError(KernelMDPError, AssertionError):
     """An agent breaks one of the promises that are made of all agents."""
 
@@ -65,3 +69,7 @@ class ConformanceError(KernelMDPError, AssertionError):
 
 class ApproximationWarning(UserWarning):
     """A result is approximate in a way the caller may not expect."""
+
+
+class RecoveryWarning(UserWarning):
+    """A run had been ended in the middle; what was found of it, and what is played again."""

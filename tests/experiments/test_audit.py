@@ -34,7 +34,7 @@ def _made_once():
         return known[key]
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(sys.modules["kernelmdp.experiments.run"], "make", make)
+    patch.setattr(sys.modules["kernelmdp.experiments.config"], "make", make)
     yield
     patch.undo()
 

@@ -6,8 +6,9 @@ from PIL import Image
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig, run
+from kernelmdp.experiments.config import read_config
 from kernelmdp.experiments.playing import draw_episode, play_saved
-from kernelmdp.experiments.run import load_run, read_config
+from kernelmdp.experiments.run import load_run
 
 
 @pytest.fixture(scope="module")

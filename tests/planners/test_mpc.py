@@ -1,5 +1,6 @@
 """Model-predictive control: near the optimum, optimistic where asked, remembering, and bounded."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -171,9 +172,7 @@ def test_same_key_same_actions_within_bounds():
     np.testing.assert_array_equal(actions, act(SMALL(GLIDER, key=KEY).policy, states))
     assert jnp.all(jnp.abs(actions) <= 1)
     rough = dataclasses.replace(SMALL, polish=0)  # polished, both keys come to the same top
-    first, second = (
-        act(rough(GLIDER, key=jax.random.key(n)).policy, states[:2]) for n in (0, 1)
-    )
+    first, second = (act(rough(GLIDER, key=jax.random.key(n)).policy, states[:2]) for n in (0, 1))
     assert not np.allclose(first, second)
 
 

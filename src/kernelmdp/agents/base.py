@@ -6,6 +6,7 @@ from the seed and the number of the episode, so a resumed agent goes on as if it
 
 import abc
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -56,6 +57,18 @@ class Told:
             self.outcomes[number : number + 1],
             self.terminated and last,
         )
+
+    @staticmethod
+    def all_of(arrays: Mapping[str, np.ndarray]) -> "list[Told]":
+        """The episodes of a checkpoint's arrays, without the NaN behind the end of shorter ones."""
+        found = []
+        for *rows, ended in zip(*(arrays[name] for name in checkpoint.ARRAYS), strict=True):
+            states, actions, rewards, outcomes = rows
+            # An episode without any number is left as it is, for ``tell`` to complain of.
+            length = int(np.isfinite(rewards).sum()) or len(rewards)
+            data = (states[: length + 1], actions[:length], rewards[:length], outcomes[:length])
+            found.append(Told(*data, terminated=bool(ended)))
+        return found
 
 
 class Agent(abc.ABC):
@@ -274,6 +287,12 @@ class Agent(abc.ABC):
         self.history.append(told)
         self._seen = 0
         self._plan = self._exploit = self._first = None
+
+    def relive(self, told: Told) -> None:
+        """Be told an episode again, as another agent was told it."""
+        data = (told.states, told.actions, told.rewards, told.outcomes)
+        cut = not told.terminated and len(told.rewards) < self.problem.horizon
+        self.tell(*data, terminated=told.terminated, truncated=cut)
 
     def see(
         self, state: Any, action: Any, reward: Any, outcome: Any, *, terminated: bool = False

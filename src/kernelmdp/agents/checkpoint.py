@@ -31,20 +31,53 @@ UNREADABLE = (
 )
 
 
-def write(path: Any, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write beside the place, then rename: a crash leaves the old file or the new one."""
+#: The date of every part of a file: the same agent gives the same bytes.
+DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def put(path: Any, content: bytes) -> None:
+    """Write beside the place, then rename: a crash leaves the old file or the new one.
+
+    When this comes back the file is on disk; where it fails the old one is as it was.
+    """
     target = pathlib.Path(path)
     beside = target.with_name(target.name + ".part")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: pathlib.Path) -> None:
+    """Names on disk as well as contents."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
+
+
+def write(path: Any, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write an agent; the same one always as the same bytes."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
-    with zipfile.ZipFile(beside, "w") as archive:
-        archive.writestr("agent.json", text)
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.save(buffer, array, allow_pickle=False)
-            archive.writestr(f"{name}.npy", buffer.getvalue())
-    with beside.open("rb+") as file:
-        os.fsync(file.fileno())
-    beside.replace(target)
+    parts = {"agent.json": text.encode()}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        parts[f"{name}.npy"] = buffer.getvalue()
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(zipfile.ZipInfo(name, DATE), content)
+    put(path, whole.getvalue())
 
 
 def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
 from kernelmdp.agents import checkpoint
-from kernelmdp.agents.base import Agent
+from kernelmdp.agents.base import Agent, Told
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
 from kernelmdp.agents.gp_ucrl import GPUCRL
 from kernelmdp.agents.lqr import OFULQ, CertaintyEquivalence, LQRThompson
@@ -70,14 +68,7 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
     agent = kind(task, seed=seed, **words)
     if len({len(arrays[name]) for name in checkpoint.ARRAYS}) > 1:
         raise CheckpointError(f"{path}: arrays of different numbers of episodes")
-    for *rows, terminated in zip(*(arrays[name] for name in checkpoint.ARRAYS), strict=True):
-        states, *others = rows
-        length = int(np.isfinite(rows[2]).sum())
-        agent.tell(
-            states[: length + 1],
-            *(row[:length] for row in others),
-            terminated=bool(terminated),
-            truncated=not terminated and 0 < length < len(rows[2]),
-        )
+    for told in Told.all_of(arrays):
+        agent.relive(told)
     agent.cumulative_regret = cumulative
     return agent

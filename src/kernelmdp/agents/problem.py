@@ -1,9 +1,10 @@
 """What an agent may know of the system it is to control: everything but the system itself."""
 
+import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -188,8 +189,20 @@ def find_task(task: Any, *, horizon: int | None = None) -> Any:
 
 def gymnasium_task(task: Any, **options: Any) -> GymnasiumTask:
     """A Gymnasium environment or id as a task; one that Gymnasium cannot make is our error."""
-    try:
+    with _gymnasium_errors():
         return from_gymnasium(task, **options)
+
+
+def require_gymnasium(name: str) -> None:
+    """Complain of an id that Gymnasium does not know; nothing is made."""
+    with _gymnasium_errors():
+        gymnasium.spec(name)
+
+
+@contextlib.contextmanager
+def _gymnasium_errors() -> Iterator[None]:
+    try:
+        yield
     except gymnasium.error.Error as error:
         reason = " ".join(str(error).split())
         raise ArgumentError("task", "an environment that Gymnasium can make", reason) from None

@@ -1,15 +1,17 @@
 """The command itself: what all its parts share, and how it ends."""
 
+import errno
 import json
 import os
 import pathlib
 import sys
+import warnings
 from typing import Any
 
 import jax
 import typer
 
-from kernelmdp.errors import KernelMDPError
+from kernelmdp.errors import KernelMDPError, RecoveryWarning
 
 app = typer.Typer(
     add_completion=False,
@@ -21,6 +23,9 @@ app = typer.Typer(
 #: Every complaint about the command line itself. Typer shows only this child of it, and has moved
 #: the rest between versions.
 UsageError: Any = typer.BadParameter.__base__
+
+#: What a disk says that is full, or that is not for writing.
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 #: The code of a command that Ctrl-C ended.
 STOPPED = 130
@@ -41,10 +46,20 @@ def value_of(text: str) -> Any:
         return text
 
 
+def _show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Our own warning is a sentence; others are shown as Python does."""
+    if issubclass(category, RecoveryWarning):
+        print(f"kmdp: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, *place[:2]), file=sys.stderr, end="")
+
+
 def main() -> None:
     """Run the command; bad input ends with one sentence and code 2."""
     try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
         # Some versions of Typer make an exit of Ctrl-C, and give back its code.
         if code == STOPPED:
             raise KeyboardInterrupt
@@ -55,6 +70,11 @@ def main() -> None:
         raise SystemExit(2) from None
     except KernelMDPError as error:
         print(f"kmdp: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        print(f"kmdp: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
     except typer.Exit as end:
         raise SystemExit(end.exit_code) from None

@@ -1,8 +1,9 @@
 """``kmdp run``, and what there is to run: ``kmdp envs``, ``kmdp agents``."""
 
+import contextlib
 import pathlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernelmdp.envs import make, names
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.experiments.playing import draw_episode, play_saved
 from kernelmdp.experiments.run import load_run
+from kernelmdp.experiments.scalars import Scalars, require_tensorboard
 from kernelmdp.report import draw_regret, slope
 
 
@@ -41,13 +43,19 @@ def run_command(
     render: Annotated[
         pathlib.Path | None, typer.Option(help="a GIF of the policy that was learned")
     ] = None,
+    tensorboard: Annotated[bool, typer.Option(help="write event files into the folder")] = False,
 ) -> None:
     """Let an agent learn in an environment."""
     keep_compiled()
     config = _config(env, agent, seed, words or [])
     if out is None:
         out = pathlib.Path("runs") / f"{env.replace('/', '-')}-{agent}-{seed}"
-    result = run(config, out, episodes=episodes, watch=_watch)
+    if tensorboard:
+        require_tensorboard()
+        with contextlib.closing(Scalars(out)) as scalars:
+            result = run(config, out, episodes=episodes, watch=_mirrored(scalars))
+    else:
+        result = run(config, out, episodes=episodes, watch=_watch)
     draw_regret([out], out / "figures" / "regret.png")
     _summary(result, out)
     if render is not None:
@@ -118,6 +126,17 @@ def _watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
         if plain and row["episode"] % every == 0:
             print(f"episode {row['episode']}: {describe(row)}", file=sys.stderr, flush=True)
         yield row
+
+
+def _mirrored(scalars: Scalars) -> Callable[[Any, int, Agent], Iterator[dict[str, Any]]]:
+    """Watch, and write event files as rows come."""
+
+    def watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+        for row in _watch(rows, total, agent):
+            scalars.update()
+            yield row
+
+    return watch
 
 
 def _summary(result: Result, out: pathlib.Path) -> None:

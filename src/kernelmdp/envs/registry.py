@@ -1,9 +1,8 @@
 """Environments by name."""
 
 import dataclasses
-import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kernelmdp.envs.bandits import bandit_branin, bandit_hartmann6, bandit_rkhs
@@ -18,6 +17,7 @@ from kernelmdp.envs.pendulum_swingup import pendulum_swingup
 from kernelmdp.envs.rkhs import rkhs
 from kernelmdp.envs.tabular import deepsea, riverswim, tabular_random
 from kernelmdp.errors import ArgumentError
+from kernelmdp.numerics.checks import suggested
 
 
 def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
@@ -53,23 +53,27 @@ def names() -> tuple[str, ...]:
     return tuple(MAKERS)
 
 
+def require_known(name: str, options: Iterable[str] = ()) -> None:
+    """Complain of a name or an option that ``make`` does not know."""
+    if name not in MAKERS:
+        expected = "one of " + ", ".join(map(repr, MAKERS))
+        raise ArgumentError("name", expected, suggested(name, MAKERS))
+    # The options of rkhs-2d are those of rkhs but for the dimension.
+    accepted = set(inspect.signature(rkhs if name == "rkhs-2d" else MAKERS[name]).parameters)
+    accepted -= {"seed"} | ({"dimension"} if name == "rkhs-2d" else set())
+    unknown = sorted(set(options) - {"seed"} - accepted)
+    if unknown:
+        raise ArgumentError(
+            "options", f"for {name}: " + ", ".join(sorted(accepted)), ", ".join(unknown)
+        )
+
+
 def make(name: str, *, seed: int = 0, **options: Any) -> Environment:
     """The environment of a name; ``seed`` chooses the instance of the random ones.
 
     >>> make("pendulum-swingup", penalty=0.1).mdp.horizon
     100
     """
-    if name not in MAKERS:
-        near = difflib.get_close_matches(str(name), MAKERS, n=1, cutoff=0.3)
-        hint = f"{name!r}; did you mean {near[0]!r}?" if near else repr(name)
-        raise ArgumentError("name", "one of " + ", ".join(map(repr, MAKERS)), hint)
-    # The options of rkhs-2d are those of rkhs but for the dimension.
-    accepted = set(inspect.signature(rkhs if name == "rkhs-2d" else MAKERS[name]).parameters)
-    accepted -= {"seed"} | ({"dimension"} if name == "rkhs-2d" else set())
-    unknown = sorted(set(options) - accepted)
-    if unknown:
-        raise ArgumentError(
-            "options", f"for {name}: " + ", ".join(sorted(accepted)), ", ".join(unknown)
-        )
+    require_known(name, options)
     spec = {"name": name, "seed": seed, **options}
     return dataclasses.replace(MAKERS[name](seed, **options), spec=spec)

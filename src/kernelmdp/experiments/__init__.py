@@ -2,6 +2,18 @@
 
 from kernelmdp.experiments.audit import Audit, audit
 from kernelmdp.experiments.bounds import RunBound, run_bound
-from kernelmdp.experiments.run import RunConfig, read_config, run
+from kernelmdp.experiments.config import RunConfig, read_config
+from kernelmdp.experiments.run import run
+from kernelmdp.experiments.studies import Study, study
 
-__all__ = ["Audit", "RunBound", "RunConfig", "audit", "read_config", "run", "run_bound"]
+__all__ = [
+    "Audit",
+    "RunBound",
+    "RunConfig",
+    "Study",
+    "audit",
+    "read_config",
+    "run",
+    "run_bound",
+    "study",
+]

@@ -13,7 +13,8 @@ from kernelmdp.agents import Agent
 from kernelmdp.agents.base import episode_key
 from kernelmdp.envs import Environment
 from kernelmdp.errors import ArgumentError, KernelMDPError
-from kernelmdp.experiments.run import load_run, read_config
+from kernelmdp.experiments.config import read_config
+from kernelmdp.experiments.run import load_run
 from kernelmdp.mdp import Episode
 
 #: Frames a second, and the most of them that are kept.

@@ -17,7 +17,8 @@ from kernelmdp.agents.regret import Judge
 from kernelmdp.confidence import ConfidenceSets
 from kernelmdp.envs import Environment
 from kernelmdp.errors import ArgumentError, CheckpointError
-from kernelmdp.experiments.run import RunConfig, read_config, read_rows
+from kernelmdp.experiments.config import RunConfig, read_config
+from kernelmdp.experiments.recovery import read_rows
 from kernelmdp.mdp import Episode, Policy, policy_values
 from kernelmdp.numerics.modules import changed
 from kernelmdp.planners import GridPlan
@@ -64,7 +65,7 @@ def read_run(folder: Any) -> Stored:
     if len({len(arrays[name]) for name in checkpoint.ARRAYS}) > 1:
         raise CheckpointError(f"{place}: the checkpoint has arrays of different lengths")
     rows = read_rows(place / "episodes.csv")
-    told = [_told(*each) for each in zip(*(arrays[n] for n in checkpoint.ARRAYS), strict=True)]
+    told = Told.all_of(arrays)
     both = min(len(rows), len(told))
     if both == 0:
         raise ArgumentError("folder", "a run of at least one episode", str(place))
@@ -136,8 +137,7 @@ def replay(stored: Stored) -> Replayed:
                 inside = played.coverage(found.environment.seen.model, checked)
                 found.ratios[number] = inside
         row |= widths(agent, _points(told))
-        arrays = (told.states, told.actions, told.rewards, told.outcomes)
-        agent.tell(*arrays, terminated=told.terminated)
+        agent.relive(told)
         row["gain_reward"], row["gain_transition"] = agent.gains
         for name, value in row.items():
             found.columns[name][number] = value
@@ -190,20 +190,6 @@ def _as_played(sets: ConfidenceSets, columns: dict[str, np.ndarray], number: int
     betas = {name: columns[name][number] for name in ("beta_reward", "beta_transition")}
     given = {k: np.asarray(v, float) for k, v in betas.items() if math.isfinite(v)}
     return changed(sets, plausible=changed(sets.plausible, **given))
-
-
-def _told(
-    states: np.ndarray, actions: np.ndarray, rewards: np.ndarray, outcomes: np.ndarray, ended: Any
-) -> Told:
-    """An episode as it was told, without the NaN behind the end of one that ended early."""
-    length = int(np.isfinite(rewards).sum()) if ended else len(rewards)
-    return Told(
-        states[: length + 1],
-        actions[:length],
-        rewards[:length],
-        outcomes[:length],
-        terminated=bool(ended),
-    )
 
 
 def _points(told: Told) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Checks of what users pass in, before anything is changed."""
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -99,3 +100,13 @@ def choice(argument: str, value: Any, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise ArgumentError(argument, "one of " + ", ".join(map(repr, allowed)), repr(value))
     return str(value)
+
+
+def suggested(value: Any, known: Iterable[str]) -> str:
+    """A word nobody knows, with the nearest that is known.
+
+    >>> suggested("psrll", ["gp-ucrl", "psrl"])
+    "'psrll'; did you mean 'psrl'?"
+    """
+    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.3)
+    return f"{value!r}; did you mean {near[0]!r}?" if near else repr(value)

@@ -1,0 +1,186 @@
+"""A run's folder: an episode that was counted is on disk, whatever ends the process.
+
+``checkpoint`` holds the first episodes and ``journal`` those since it was written, one line of
+JSON an episode: its row, its data and the regret so far. A line is on disk before the episode
+counts. ``episodes.csv`` has the same rows, and is written again from the journal where a crash
+took some. While there is a journal the run is under way; at its end all is in the checkpoint.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+from kernelmdp.agents import Agent, checkpoint
+from kernelmdp.errors import ArgumentError, RecoveryWarning, StorageError
+from kernelmdp.experiments.recovery import (
+    CHECKPOINT,
+    DATA,
+    HEADER,
+    JOURNAL,
+    ROWS,
+    Kept,
+    as_line,
+    as_text,
+)
+from kernelmdp.experiments.syncing import Syncing
+
+try:
+    import fcntl
+except ImportError:  # Windows, where two processes in one folder are not noticed
+    fcntl = None  # type: ignore[assignment]
+
+#: Seconds between checkpoints.
+PAUSE = 10.0
+#: An episode this many times as long as bringing it to disk waits for that; after shorter ones
+#: the disk works while the next episode is played.
+LONG = 20.0
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def storage(place: pathlib.Path) -> Iterator[None]:
+    """What a disk refuses, as one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{place} cannot be written to ({error.strerror or error}); what was counted is safe, "
+            "and the same command goes on when there is room and leave to write"
+        ) from None
+
+
+@contextlib.contextmanager
+def lock(place: pathlib.Path) -> Iterator[None]:
+    """Keep other processes out of a folder; the system lets go when this one ends in any way."""
+    with storage(place):
+        place.mkdir(parents=True, exist_ok=True)
+        file = (place / LOCK).open("a")
+    with file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                expected = "a folder that no other process is writing to"
+                raise ArgumentError("out", expected, f"{place}, where one is") from None
+        yield
+
+
+def restore(place: pathlib.Path, kept: Kept) -> None:
+    """Make ``episodes.csv`` what was kept, and say so where anything was missing."""
+    content = (HEADER + "".join(kept.lines)).encode()
+    path = place / ROWS
+    with storage(place):
+        if not path.exists() or path.read_bytes() != content:
+            checkpoint.put(path, content)
+    if kept.note:
+        text = f"{place}: {kept.note}; the run goes on after episode {len(kept.lines)}"
+        warnings.warn(text, RecoveryWarning, stacklevel=2)
+
+
+class RunFolder:
+    """The open files of a run, which grow by an episode at a time."""
+
+    def __init__(self, place: pathlib.Path, agent: Agent) -> None:
+        self.place, self.agent = place, agent
+        self.count, self.regret = agent.episode, agent.cumulative_regret
+        self._broken = False
+        self._saved_at = time.monotonic()
+        with storage(place):
+            self._journal = (place / JOURNAL).open("ab", buffering=0)
+            self._rows = (place / ROWS).open("ab", buffering=0)
+            checkpoint.sync_folder(place)
+        self._disk = Syncing(self._journal.fileno())
+        if os.fstat(self._journal.fileno()).st_size:
+            self.save()  # what was recovered; and no line may follow one that was cut short
+
+    def record(self, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Pass rows on when they are on disk, with the data of their episodes."""
+        late: dict[str, Any] | None = None
+        begin = time.monotonic()
+        for row in rows:
+            seconds = time.monotonic() - begin
+            self._wait()
+            self._write(row)
+            if late is not None:
+                yield late
+            late = row
+            if time.monotonic() - self._saved_at > PAUSE:
+                self.save()
+            elif seconds > LONG * self._disk.seconds:
+                self._wait()
+            if not self._disk.busy:
+                yield late
+                late = None
+            begin = time.monotonic()
+        self._wait()
+        if late is not None:
+            yield late
+
+    def save(self) -> bool:
+        """Everything counted into the checkpoint; the journal begins anew.
+
+        Not after a failure, and not while an episode is known to the agent alone: what was counted
+        is in the journal.
+        """
+        if self._broken or self.agent.episode != self.count:
+            return False
+        self._wait()
+        self.agent.cumulative_regret = self.regret  # without the episode under way
+        with storage(self.place):
+            os.fsync(self._rows.fileno())
+            self.agent.save(self.place / CHECKPOINT)
+            self._journal.truncate(0)
+        self._saved_at = time.monotonic()
+        return True
+
+    def finish(self) -> None:
+        """Save for the last time: the run has all its episodes."""
+        if self.save():
+            with storage(self.place):
+                (self.place / JOURNAL).unlink()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._disk.close()
+        self._journal.close()
+        self._rows.close()
+
+    def _write(self, row: dict[str, Any]) -> None:
+        told, line = self.agent.history[-1], as_line(row)
+        record = {
+            "episode": row["episode"],
+            "row": line,
+            "regret": self.agent.cumulative_regret,
+            **{name: as_text(getattr(told, name)) for name in DATA},
+            "terminated": told.terminated,
+        }
+        try:
+            with storage(self.place):
+                _append(self._journal, (json.dumps(record) + "\n").encode())
+                _append(self._rows, line.encode())
+        except StorageError:
+            self._broken = True
+            raise
+        self.count, self.regret = row["episode"], self.agent.cumulative_regret
+        self._disk.begin()
+
+    def _wait(self) -> None:
+        with storage(self.place):
+            self._disk.wait()
+
+
+def _append(file: BinaryIO, content: bytes) -> None:
+    """All of it or nothing."""
+    before = os.fstat(file.fileno()).st_size
+    try:
+        written = 0
+        while written < len(content):
+            written += file.write(content[written:])
+    except OSError:
+        file.truncate(before)
+        raise
