@@ -4,7 +4,7 @@ VENV := .venv
 BENCH := .venv-bench
 PIP_FLAGS := --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench bench-control docs clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python examples/swing_up.py --out demo.png
@@ -19,6 +19,9 @@ lint: $(VENV)/.installed
 
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/gp/run.py
+
+bench-control: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/control/sac.py
 
 docs: $(VENV)/.docs
 	$(VENV)/bin/mkdocs build --strict
@@ -35,11 +38,12 @@ $(VENV)/.docs: $(VENV)/.installed
 	touch $@
 
 # PyTorch first and pinned: an open range would bring several gigabytes of accelerator libraries.
-$(BENCH)/.installed: benchmarks/gp/requirements.txt pyproject.toml constraints.txt
+$(BENCH)/.installed: benchmarks/gp/requirements.txt benchmarks/control/requirements.txt pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) torch==2.13.0
 	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) -r benchmarks/gp/requirements.txt
 	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e .
+	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --no-deps -r benchmarks/control/requirements.txt
 	touch $@
 
 clean:

@@ -29,7 +29,7 @@ from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import from_gymnasium, make, register  # noqa: E402
 from kernelmdp.experiments import study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
-from kernelmdp.planners import GridPlanner  # noqa: E402
+from kernelmdp.planners import GridPlanner, MPCPlanner  # noqa: E402
 from kernelmdp.report import read  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
 
@@ -44,6 +44,7 @@ __all__ = [
     "FiniteSet",
     "Greedy",
     "GridPlanner",
+    "MPCPlanner",
     "Oracle",
     "Problem",
     "Random",

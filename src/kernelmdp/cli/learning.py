@@ -120,6 +120,8 @@ def _config(env: str, agent: str, seed: int, words: list[str]) -> RunConfig:
 
 def _watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
     """A live line in a terminal, ten plain ones elsewhere."""
+    if total and agent.learns:
+        print(f"{agent.name} plans with {type(agent.planner).__name__}", file=sys.stderr)
     every = max(1, total // 10)
     plain = not Console(file=sys.stderr).is_terminal
     for row in track(rows, total=total, agent=agent.name):

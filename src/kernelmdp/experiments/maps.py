@@ -49,12 +49,7 @@ def write_maps(folder: Any) -> str | None:
         if told in numbers:
             frames.append(_layers(agent, states, _start(stored, told)))
         if episode is not None:
-            # Behind the end of an episode that ended early a checkpoint has NaN.
-            length = int(np.isfinite(episode.rewards).sum())
-            rows = (episode.actions, episode.rewards, episode.outcomes)
-            cut = not episode.terminated and length < agent.problem.horizon
-            data = (episode.states[: length + 1], *(row[:length] for row in rows))
-            agent.tell(*data, terminated=episode.terminated, truncated=cut)
+            agent.relive(episode)
     names = [name for name in frames[0] if all(name in frame for frame in frames)]
     if not names:
         return f"{agent.name} neither learns nor plans"

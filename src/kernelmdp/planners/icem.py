@@ -16,6 +16,9 @@ from jaxtyping import Array, Float
 from kernelmdp.planners.laws import Law, colouring, shifted
 from kernelmdp.types import Key
 
+#: What counts as no difference between scores, as a share of them.
+TIE = 1e-9
+
 
 class Memory(NamedTuple):
     """What is kept from one period to the next."""
@@ -91,6 +94,8 @@ class Search:
             batch = jnp.concatenate([fresh, kept, self._centre(parameters)[None]])
             scores = score(batch)
             scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
+            # But between the best of an earlier turn their mean is the safest, if it is as good.
+            scores = scores.at[-1].add(jnp.where(number > 0, TIE * (1 + jnp.abs(scores[-1])), 0.0))
             top, places = jax.lax.top_k(scores, self.elites)
             best = batch[places]
             after = Memory(self._towards(parameters, best), best[: self.kept])
