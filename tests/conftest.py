@@ -11,10 +11,13 @@ if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
     os.sched_setaffinity(0, {cores[worker % len(cores)]})
 
-# Half of compilation is in emitters of fused loops that make programs fast, which here hardly run.
-FLAG = "--xla_cpu_use_fusion_emitters=false"
-if "xla_cpu_use_fusion_emitters" not in os.environ.get("XLA_FLAGS", ""):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}".strip()
+# Most of the time goes into compilation, and most programs run but for a moment: they are not
+# optimised, here and in processes that tests start, and without emitters of fast fused loops,
+# which take half of it.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+FLAG = "--xla_cpu_use_fusion_emitters"
+if FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
+    os.environ["XLA_FLAGS"] = f"{flags} {FLAG}=false".strip()
 
 
 def pytest_configure(config):
@@ -29,10 +32,7 @@ def pytest_configure(config):
     jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
     from kernelmdp.cli import keep_compiled  # must come after the hook
 
-    # Most of the time goes into compilation; both workers, and later runs, share what is compiled.
-    keep_compiled()
-    # Without optimisation that takes a quarter less, and most programs run but for a moment.
-    jax.config.update("jax_disable_most_optimizations", True)
+    keep_compiled()  # both workers, and later runs, share what is compiled
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Not in pyproject.toml: a filter there imports the package before the hook is installed.
