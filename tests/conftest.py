@@ -3,33 +3,39 @@ broadcasting and silent promotion are errors."""
 
 import os
 
+import pytest
+
 if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     # One core a worker: threads of two workers that wait for one another cost more than they give.
     cores = sorted(os.sched_getaffinity(0))
     worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
     os.sched_setaffinity(0, {cores[worker % len(cores)]})
 
-import jax
-import jaxtyping
-import pytest
-
-import tests.checked  # noqa: F401  (named in the hook)
-
-jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
-
-import kernelmdp  # noqa: E402, F401  (must come after the hook)
-from kernelmdp.cli import keep_compiled  # noqa: E402
-
-# Most of the time goes into compilation; both workers, and later runs, share what is compiled.
-keep_compiled()
-# Without optimisation that takes a quarter less, and most programs run but for a moment.
-jax.config.update("jax_disable_most_optimizations", True)
-jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_numpy_dtype_promotion", "strict")
+# Most of the time goes into compilation, and most programs run but for a moment: they are not
+# optimised, here and in processes that tests start, and without emitters of fast fused loops,
+# which take half of it.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+FLAG = "--xla_cpu_use_fusion_emitters"
+if FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
+    os.environ["XLA_FLAGS"] = f"{flags} {FLAG}=false".strip()
 
 
 def pytest_configure(config):
-    # Not in pyproject.toml: a filter there imports the package before the hook above is installed.
+    """Before anything of the package is imported."""
+    if config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        return  # workers do all of this; the process that starts them runs no test
+    import jax
+    import jaxtyping
+
+    import tests.checked  # noqa: F401  (named in the hook)
+
+    jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
+    from kernelmdp.cli import keep_compiled  # must come after the hook
+
+    keep_compiled()  # both workers, and later runs, share what is compiled
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    # Not in pyproject.toml: a filter there imports the package before the hook is installed.
     config.addinivalue_line("filterwarnings", "error::kernelmdp.errors.ApproximationWarning")
 
 
@@ -43,6 +49,8 @@ def rng():
 @pytest.fixture
 def unchecked():
     """For tests that pass what the annotations forbid, to see our own error."""
+    import jaxtyping
+
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)

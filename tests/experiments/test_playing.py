@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import kernelmdp as km
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.experiments.config import read_config
 from kernelmdp.experiments.playing import draw_episode, play_saved
 from kernelmdp.experiments.run import load_run
+from kernelmdp.planners import MPCPlanner
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +38,8 @@ def test_it_is_drawn(folder, tmp_path):
 
 
 def test_ours_are_drawn_too(tmp_path):
-    config = RunConfig("cartpole-swingup", "random", words={"kernel": "auto"})
-    agent = config.make_agent()
+    planner = MPCPlanner(horizon=3, samples=12, elites=3, iterations=1, first_rounds=1, polish=1)
+    agent = km.Random(km.make("cartpole-swingup", horizon=5), kernel="auto", planner=planner)
     draw_episode(agent, tmp_path / "it.gif", seed=0)
     assert (tmp_path / "it.gif").stat().st_size > 0
 

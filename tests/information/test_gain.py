@@ -169,7 +169,7 @@ def test_structured_gain_of_transition_kernels(text):
 
 
 def test_gain_curve_is_a_valid_bound_and_close_to_the_tight_one():
-    ns = [0, 1, 10, 100, 700, 3000]
+    ns = [0, 1, 10, 700, 3000]
     curve = km.information.gain_curve(SE(0.5), domain=unit(1), ns=ns, noise_variance=2.0)
     assert curve[0] == 0
     assert (np.diff(curve) > 0).all()

@@ -1,5 +1,7 @@
 """Polishing against closed forms: linear motion and quadratic rewards have one best sequence."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,28 +25,42 @@ def linear_step(states, decisions):
     return rewards, after, jnp.zeros(states.shape[0], bool)
 
 
-def total(step, start, decisions, live=None):
-    live = np.ones(len(decisions), bool) if live is None else live
-    state, found, over = start[None], 0.0, False
-    for decision, counts in zip(decisions, live, strict=True):
-        reward, state, ends = step(state, jnp.asarray(decision)[None])
-        found += float(reward[0]) if counts and not over else 0.0
-        over = over or bool(ends[0])
+@functools.partial(jax.jit, static_argnums=0)
+def totals(step, start, sequences, live):
+    """What each of several sequences earns, period by period."""
+    state = jnp.broadcast_to(start[None], (len(sequences), len(start)))
+    found, over = jnp.zeros(len(sequences)), jnp.zeros(len(sequences), bool)
+    for period in range(sequences.shape[1]):
+        reward, state, ends = step(state, sequences[:, period])
+        found = found + jnp.where(live[period] & ~over, reward, 0.0)
+        over = over | ends
     return found
 
 
-def polish(step, start, decisions, *, bound=WIDE, live=None, iterations=1, difference=None):
+def total(step, start, decisions, live=None):
+    live = np.ones(len(decisions), bool) if live is None else live
+    return float(totals(step, start, jnp.asarray(decisions)[None], live)[0])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def polish_between(step, start, decisions, bound, live, iterations):
     return polished(
         step,
         start,
-        jnp.asarray(decisions),
-        low=jnp.array([-bound]),
-        high=jnp.array([bound]),
+        decisions,
+        low=-bound[None],
+        high=bound[None],
         scale=jnp.ones(1),
-        live=jnp.ones(len(decisions), bool) if live is None else jnp.asarray(live),
-        difference=difference or (lambda a, b: a - b),
+        live=live,
+        difference=lambda a, b: a - b,
         iterations=iterations,
     )
+
+
+def polish(step, start, decisions, *, bound=WIDE, live=None, iterations=1):
+    live = np.ones(len(decisions), bool) if live is None else live
+    bound = jnp.asarray(bound)
+    return np.asarray(polish_between(step, start, decisions, bound, live, iterations))
 
 
 def best_linear():
@@ -69,7 +85,7 @@ def test_one_turn_finds_the_best_sequence_of_a_linear_quadratic_problem():
 def test_bounds_hold_and_what_is_not_bound_is_best():
     free = best_linear()
     bound = 0.7 * np.abs(free).max()
-    found = np.asarray(polish(linear_step, START, np.zeros((STEPS, 1)), bound=bound, iterations=15))
+    found = polish(linear_step, START, np.zeros((STEPS, 1)), bound=bound, iterations=15)
     assert np.abs(found).max() <= bound
     best = total(linear_step, START, found)
     # No other sequence within the bounds is better, as projected ascent would find.
@@ -98,7 +114,7 @@ def test_never_worse_where_nothing_is_linear():
         decisions = rng.uniform(-1, 1, (10, 1))
         found = polish(wild_step, start, decisions, bound=1.0, live=live, iterations=4)
         before = total(wild_step, start, decisions, live)
-        gained.append(total(wild_step, start, np.asarray(found), live) - before)
+        gained.append(total(wild_step, start, found, live) - before)
     assert min(gained) >= -1e-12
     assert max(gained) > 0.05
 

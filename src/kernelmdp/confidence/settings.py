@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Confidence:
     divide: bool = True
     norm_reward: float | None = None
     norm_transition: float | None = None
-    assumed_norms: tuple[float, float] = (1.0, 1.0)
+    assumed_norms: Sequence[float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         choice("setting", self.setting, SETTINGS)
