@@ -24,6 +24,7 @@ from kernelmdp.envs.pendulum_swingup import OPTIMA, base_return
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 PLACE = RESULTS / "swingup.json"
+FIGURE = RESULTS.parents[2] / "docs" / "figures" / "swingup.png"
 KEYS = ("agent", "confidence", "penalty", "reward", "short", "macro", "seed")
 COLOURS = {"gp-ucrl": "#0072b2", "psrl": "#d55e00", "greedy": "#555555"}
 
@@ -124,7 +125,7 @@ def figure(runs: list[dict]) -> None:
         axis.set_ylabel("return")
     drawing.suptitle("Swing-up, reward known; dotted: optimum")
     drawing.tight_layout()
-    place = RESULTS / "swingup.png"
+    place = FIGURE
     drawing.savefig(place, dpi=110)
     print(place)
 
