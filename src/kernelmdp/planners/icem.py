@@ -95,11 +95,11 @@ class Search:
             scores = score(batch)
             scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
             # But between the best of an earlier turn their mean is the safest, if it is as good.
-            scores = scores.at[-1].add(jnp.where(number > 0, TIE * (1 + jnp.abs(scores[-1])), 0.0))
-            top, places = jax.lax.top_k(scores, self.elites)
+            edge = jnp.where(number > 0, TIE * (1 + jnp.abs(scores[-1])), 0.0)
+            places = jax.lax.top_k(scores.at[-1].add(edge), self.elites)[1]
             best = batch[places]
             after = Memory(self._towards(parameters, best), best[: self.kept])
-            return after, Found(best[0], top[0])
+            return after, Found(best[0], scores[places[0]])
 
         # One program for all turns: it compiles in a third of the time of three. The best is kept
         # from turn to turn, so the last turn has the best of all.
