@@ -103,8 +103,10 @@ def test_a_file_cut_short(whole, tmp_path, name, cut, message):
     path.write_bytes(data[: max(0, len(data) - cut)])
     with pytest.warns(RecoveryWarning, match=message) as said:
         run(CONFIG, place, episodes=EPISODES)
-    assert len(said) == 1
-    assert "\n" not in str(said[0].message)
+    # Other libraries may warn at any time, as when an object is collected.
+    own = [str(one.message) for one in said if issubclass(one.category, RecoveryWarning)]
+    assert len(own) == 1
+    assert "\n" not in own[0]
     assert content(place) == content(whole)
 
 
