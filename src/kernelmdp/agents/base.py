@@ -378,7 +378,7 @@ class Agent(abc.ABC):
     def _confidence(self, given: Confidence) -> Confidence:
         """Norm bounds that the problem knows take the place of unknown ones."""
         known: dict[str, Any] = {}
-        if given.assumed_norms == (1.0, 1.0):
+        if given.assumed_norms is None:
             known["assumed_norms"] = self.problem.assumed_norms
         if self.problem.fitted:
             # Outputs have kernels, and so widths, of their own.

@@ -37,8 +37,8 @@ class Confidence:
       the gain under the root, ``split`` gives a set its share of δ rather than all of it,
       ``divide`` counts the noise as σ/√λ rather than σ. See ``igp_ucb``.
     - ``norm_reward``, ``norm_transition``: bounds B_R and B_P of the norms of what is learned, for
-      the transition (P − offset)/scale. None means unknown: those of ``assumed_norms`` are taken,
-      and no theorem applies.
+      the transition (P − offset)/scale. None means unknown: those of ``assumed_norms`` are taken
+      (by default what the problem suggests, or 1), and no theorem applies.
     """
 
     setting: str = "rkhs"
@@ -52,7 +52,7 @@ class Confidence:
     divide: bool = True
     norm_reward: float | None = None
     norm_transition: float | None = None
-    assumed_norms: Sequence[float] = (1.0, 1.0)
+    assumed_norms: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         choice("setting", self.setting, SETTINGS)
@@ -77,15 +77,17 @@ class Confidence:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise ArgumentError(name, "a finite number of at least 0, or None", value)
-        assumed = tuple(float(norm) for norm in self.assumed_norms)
-        if len(assumed) != 2 or not all(math.isfinite(norm) and norm >= 0 for norm in assumed):
-            raise ArgumentError("assumed_norms", "two finite numbers of at least 0", assumed)
-        object.__setattr__(self, "assumed_norms", assumed)
+        if self.assumed_norms is not None:
+            assumed = tuple(float(norm) for norm in self.assumed_norms)
+            if len(assumed) != 2 or not all(math.isfinite(norm) and norm >= 0 for norm in assumed):
+                raise ArgumentError("assumed_norms", "two finite numbers of at least 0", assumed)
+            object.__setattr__(self, "assumed_norms", assumed)
 
     @property
     def norms(self) -> tuple[float, float]:
         """B_R and B_P, known or assumed."""
-        pairs = zip((self.norm_reward, self.norm_transition), self.assumed_norms, strict=True)
+        usual = (1.0, 1.0) if self.assumed_norms is None else self.assumed_norms
+        pairs = zip((self.norm_reward, self.norm_transition), usual, strict=True)
         reward, transition = (assumed if known is None else known for known, assumed in pairs)
         return float(reward), float(transition)
 
