@@ -133,7 +133,7 @@ def test_bad_input(tmp_path, make, said):
 
 
 def test_a_study_says_how_many_there_are_to_be(tmp_path):
-    store(tmp_path / "study" / "a")
+    store(tmp_path / "study" / "trials" / "a")
     store(tmp_path / "alone", seed=1)
     made = {"command": "kmdp study s.toml", "versions": {"jax": "1"}, "git": {"commit": "f00"}}
     trials = [{"name": name} for name in ("a", "b")]
@@ -141,7 +141,7 @@ def test_a_study_says_how_many_there_are_to_be(tmp_path):
     path = tmp_path / "study" / "manifest.json"
     path.write_text(json.dumps(content | {"made": made}))
     runs = km.read(tmp_path)
-    assert runs.trials.set_index("run")["planned"].to_dict() == {"alone": 6, "study/a": 9}
+    assert runs.trials.set_index("run")["planned"].to_dict() == {"alone": 6, "study/trials/a": 9}
     assert runs.notes == ("study s: 1 of 2 trials have not begun: b",)
     words = (("command", "kmdp study s.toml"), ("versions", "jax 1"), ("git", "f00"))
     assert runs.studies[0].made == words

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelmdp.errors import ArgumentError
 
-NAME, FORMAT = "manifest.json", "kernelmdp study"
+NAME, FORMAT, TRIALS = "manifest.json", "kernelmdp study", "trials"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Study:
     name: str
     #: Of every trial, when it is finished.
     episodes: int
-    #: Folders of the trials, from that of the study.
+    #: Names of the trials, which are those of their folders.
     trials: tuple[str, ...]
     #: Command, versions and state of git, in words.
     made: tuple[tuple[str, str], ...]
@@ -26,7 +26,8 @@ class Study:
     def waiting(self, runs: list[pathlib.Path]) -> list[str]:
         """Trials that have no folder yet."""
         begun = {path.resolve() for path in runs}
-        return [name for name in self.trials if (self.folder / name).resolve() not in begun]
+        place = self.folder / TRIALS
+        return [name for name in self.trials if (place / name).resolve() not in begun]
 
 
 def read_study(path: pathlib.Path) -> Study | None:
