@@ -119,10 +119,11 @@ def test_vector_functions_are_covered_in_every_shape():
                 seed,
                 episodes=3,
             )[0][:, 1]
-            for shape in ("trace", "lmax", "ellipsoid")
+            for shape in ("trace", "lmax", "ellipsoid", "box")
         ]
         assert np.all(ratios[0] <= ratios[1] + 1e-9)
         assert np.all(ratios[1] <= ratios[2] + 1e-9)
+        assert np.all(ratios[3] <= ratios[2] + 1e-9)
         assert np.max(ratios) < 1
         assert np.min(ratios) > 0
 

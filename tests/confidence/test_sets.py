@@ -50,7 +50,7 @@ def test_widths_match_the_dense_form(form):
     sigma = state.output_covariance
     trace = beta * np.sqrt(np.trace(sigma, axis1=1, axis2=2))
     top = beta * np.sqrt(np.linalg.eigvalsh(sigma)[:, -1])
-    for shape, radius in (("trace", trace), ("lmax", top), ("ellipsoid", None)):
+    for shape, radius in (("trace", trace), ("lmax", top), ("ellipsoid", None), ("box", None)):
         sets = Confidence(shape=shape, norm_reward=1.5, norm_transition=2.0).sets(
             held, episode=3, **COMMON
         )
@@ -64,6 +64,12 @@ def test_widths_match_the_dense_form(form):
             np.testing.assert_allclose(outlook.radius, radius, atol=1e-7)
             continue
         assert outlook.radius is None
+        if shape == "box":
+            sides = beta * np.sqrt(np.diagonal(sigma, axis1=1, axis2=2))
+            np.testing.assert_allclose(outlook.sides, SCALE * sides, atol=1e-7)
+            widest = sides.max(axis=1)
+            np.testing.assert_allclose(sets.half_widths(jnp.asarray(queries))[1], widest, atol=1e-7)
+            continue
         found = np.asarray(outlook.root) @ np.swapaxes(outlook.root, 1, 2)
         np.testing.assert_allclose(found, beta**2 * sigma * np.outer(SCALE, SCALE), atol=1e-6)
         np.testing.assert_allclose(sets.half_widths(jnp.asarray(queries))[1], top, atol=1e-6)
@@ -314,9 +320,10 @@ def test_family_keeps_the_mdp_and_measures_in_the_scale():
     "confidence",
     [
         Confidence(shape="ellipsoid"),
+        Confidence(shape="box"),
         Confidence(setting="gp"),
     ],
-    ids=["ellipsoid", "gp"],
+    ids=["ellipsoid", "box", "gp"],
 )
 def test_one_program_for_all_episodes(confidence):
     held = beliefs(

@@ -301,6 +301,9 @@ class Tube(Model):
     def __call__(self, points):
         n = points.shape[0]
         rooted = self.shape == "ellipsoid"
+        if self.shape == "box":
+            sides = jnp.full((n, 1), self.radius)
+            return Outlook(reward(points), transition(points), jnp.full(n, self.width), sides=sides)
         return Outlook(
             reward(points),
             transition(points),
@@ -317,10 +320,10 @@ class Shifted(eqx.Module):
         return transition(points) + self.shift
 
 
-def test_an_interval_is_a_ball_and_an_ellipsoid():
-    sizes = Sizes((17,), (5,), 8)
-    uppers = [solve(example(model=Tube(0.05, 0.04, s)), sizes).upper for s in ("ball", "ellipsoid")]
-    assert uppers[0] == pytest.approx(uppers[1], abs=1e-12)
+def test_an_interval_is_a_ball_an_ellipsoid_and_a_box():
+    sizes, shapes = Sizes((17,), (5,), 8), ("ball", "ellipsoid", "box")
+    uppers = [solve(example(model=Tube(0.05, 0.04, shape)), sizes).upper for shape in shapes]
+    assert uppers == pytest.approx([uppers[0]] * 3, abs=1e-12)
     assert uppers[0] > solve(example(), sizes).upper
 
 

@@ -12,7 +12,7 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import MDP, Gaussian, Known, Model, Outlook, StateGrid, grid_value, policy_values
 from kernelmdp.planners import GridPlanner
 from kernelmdp.planners.envelope import lipschitz_envelope
-from kernelmdp.planners.optimism import Candidates, Discs, Interval
+from kernelmdp.planners.optimism import Boxes, Candidates, Discs, Interval
 from kernelmdp.planners.pessimism import pessimistic_values
 
 KEY = jax.random.key(0)
@@ -34,13 +34,16 @@ class Wrong(Model):
 
     widths: jax.Array  # of reward, of state
     off: jax.Array
-    ellipse: bool = False
+    shape: str = "ball"
 
     def __call__(self, points):
         n, m = points.shape[0], points.shape[1] - 1
         centre = move(points) + self.off * self.widths[1] / np.sqrt(m)
         reward_width = jnp.full(n, self.widths[0])
-        if self.ellipse:
+        if self.shape == "box":
+            sides = jnp.full((n, m), self.widths[1])
+            return Outlook(reward(points), centre, reward_width, sides=sides)
+        if self.shape == "ellipsoid":
             root = jnp.broadcast_to(self.widths[1] * jnp.eye(m)[None], (n, m, m))
             return Outlook(reward(points), centre, reward_width, root=root)
         return Outlook(reward(points), centre, reward_width, radius=jnp.full(n, self.widths[1]))
@@ -96,28 +99,30 @@ def test_refined_actions_beat_those_of_the_grid():
 
 
 @pytest.mark.parametrize("m", [1, 2])
-@pytest.mark.parametrize("form", ["ball", "ellipsoid", "bonus", "envelope"])
+@pytest.mark.parametrize("form", ["ball", "ellipsoid", "box", "bonus", "envelope"])
 def test_optimism(m, form):
     """G 31: with the truth inside the sets V̄_h ≥ V*_h at all states and periods."""
-    family = dataclasses.replace(FAMILY, ellipse=form == "ellipsoid")
+    shape = form if form in ("ellipsoid", "box") else "ball"
+    family = dataclasses.replace(FAMILY, shape=shape)
     lipschitz = SLOPE if form in ("bonus", "envelope") else np.inf
     planner = dataclasses.replace(points_for(m), optimism="bonus" if form == "bonus" else "ball")
     true_plan = planner(make(TRUTH, m), key=KEY)
     plan = planner(make(family, m, lipschitz=lipschitz), key=KEY)
-    slack = 1e-6 if m == 1 else 2e-2  # discs and candidates are up to the lattice
+    slack = 1e-6 if m == 1 else 2e-2  # discs, boxes and candidates are up to the lattice
     assert float(jnp.min(plan.values - true_plan.values)) >= -slack
     assert plan.value([0.0] * m) > true_plan.value([0.0] * m) + 0.05
 
 
 @pytest.mark.parametrize("m", [1, 2])
 def test_order_of_optimistic_values(m):
-    """G 31: ellipsoid ≤ ball ≤ wider ball, and ball ≤ bonus at equal radius."""
+    """G 31: ellipsoid ≤ ball ≤ box ≤ wider ball, and ball ≤ bonus at equal radius."""
     planner = points_for(m)
     wide = dataclasses.replace(FAMILY, widths=FAMILY.widths * jnp.array([1.0, np.sqrt(2)]))
     centred = dataclasses.replace(FAMILY, off=jnp.asarray(0.0))
     value = {}
     for name, family in (
-        ("ellipsoid", dataclasses.replace(centred, ellipse=True)),
+        ("ellipsoid", dataclasses.replace(centred, shape="ellipsoid")),
+        ("box", dataclasses.replace(centred, shape="box")),
         ("ball", centred),
         ("wide", dataclasses.replace(wide, off=jnp.asarray(0.0))),
     ):
@@ -125,7 +130,8 @@ def test_order_of_optimistic_values(m):
     bonus = dataclasses.replace(planner, optimism="bonus")
     value["bonus"] = bonus(make(centred, m, lipschitz=SLOPE), key=KEY).values
     slack = 1e-9 if m == 1 else 3e-2
-    for less, more in (("ellipsoid", "ball"), ("ball", "wide"), ("ball", "bonus")):
+    pairs = ("ellipsoid", "ball"), ("ball", "box"), ("box", "wide"), ("ball", "bonus")
+    for less, more in pairs:
         assert float(jnp.max(value[less] - value[more])) <= slack, (less, more)
 
 
@@ -224,6 +230,36 @@ def test_discs_are_balls(rng, periodic):
             # The samples leave gaps, and the chords miss what lies between columns.
             assert float(values.max()) - 0.15 <= row[node] <= float(values.max()) + 0.05
     assert found[-1].mean() > found[1].mean() > found[0].mean()
+
+
+@pytest.mark.parametrize("periodic", [(), (0,)])
+def test_boxes_find_the_maximum(periodic, rng):
+    """At nodes, with sides on the ladder, against dense samples of the box; between, linear."""
+    grid = StateGrid(Box([-1.0, -2.0], [1.0, 2.0], periodic), (14, 11), Gaussian(0.0))
+    chooser = Boxes(grid, (0.7, 1.5))
+    x, y = grid.nodes.T
+    table = np.sin(np.pi * x + 0.3) * np.cos(y) + 0.05 * rng.normal(size=len(x))
+    count = len(table)
+
+    def found(sides):
+        rows = np.concatenate([np.tile(sides, (count, 1)), [[0.9, 0.5]]])  # the last: the largest
+        outlook = Outlook(
+            jnp.zeros(count + 1), jnp.asarray([*grid.nodes, [0, 0]]), sides=jnp.asarray(rows)
+        )
+        ladder = chooser.ladder_for(outlook)
+        places = chooser.locate(outlook, ladder, jnp.asarray(0.0))
+        return np.asarray(chooser.read(chooser.prepare(jnp.asarray(table), ladder), places))[:-1]
+
+    offsets = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(-1, 1, 41)] * 2)], axis=1)
+    for sides in ([0.0, 0.0], [0.9, 0.5], [0.9, 0.0], [0.9 * 0.16, 0.5 * 0.36]):
+        values = found(sides)
+        for node in range(0, count, 7):
+            around = grid.nodes[node] + offsets * np.array(sides)
+            dense = float(grid.value_at(jnp.asarray(table), jnp.asarray(around)).max())
+            # Ends between nodes are looked at along each axis, not at once.
+            assert dense - 0.05 <= values[node] <= dense + 0.05
+    low, high, middle = found([0.9 * 0.16, 0.5]), found([0.9 * 0.36, 0.5]), found([0.9 * 0.26, 0.5])
+    np.testing.assert_allclose(middle, (low + high) / 2, atol=1e-12)
 
 
 def test_candidates_lie_in_the_ellipsoid(rng):

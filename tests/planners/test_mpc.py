@@ -74,6 +74,8 @@ class Unsure(Model):
         if self.form == "root":
             root = jnp.broadcast_to(self.radius * jnp.eye(2)[None], (n, 2, 2))
             return Outlook(cost(points), state, width, root=root)
+        if self.form == "sides":
+            return Outlook(cost(points), state, width, sides=jnp.full((n, 2), self.radius))
         if self.form == "none":
             return Outlook(cost(points), state)
         return Outlook(cost(points), state, width, radius=jnp.full(n, self.radius))
@@ -136,7 +138,9 @@ def test_what_was_planned_before_helps():
 # Optimism.
 
 
-@pytest.mark.parametrize(("form", "optimism"), [("radius", "ball"), ("root", "box")])
+@pytest.mark.parametrize(
+    ("form", "optimism"), [("radius", "ball"), ("root", "box"), ("sides", "ball")]
+)
 def test_luck_reaches_what_actions_cannot(form, optimism):
     """Every step luck moves the state by 0.3: in a ball along a line, in a box along both axes."""
     planner = MPCPlanner(horizon=4, samples=60, elites=8, optimism=optimism)
@@ -145,7 +149,7 @@ def test_luck_reaches_what_actions_cannot(form, optimism):
     plain = rough(make(Unsure(jnp.asarray(0.3), "none"), horizon=4), key=KEY).value(start)
     assert plain == pytest.approx(4 * -1.5 * 0.81, abs=0.2)
     hoped = planner(make(Unsure(jnp.asarray(0.3), form), horizon=4), key=KEY).value(start)
-    side = 0.3 if optimism == "box" else 0.3 / np.sqrt(2)
+    side = 0.3 / np.sqrt(2) if form == "radius" else 0.3
     diagonal = 0.4 - sum(1.5 * (0.9 - t * side) ** 2 for t in range(4))
     assert hoped > plain + 1
     # Weights differ by axis, so in a ball a curve beats the diagonal, by little.

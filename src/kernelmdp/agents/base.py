@@ -382,7 +382,7 @@ class Agent(abc.ABC):
             known["assumed_norms"] = self.problem.assumed_norms
         if self.problem.fitted:
             # Outputs have kernels, and so widths, of their own.
-            known["shape"] = "ellipsoid"
+            known["shape"] = "box"
         for name in ("norm_reward", "norm_transition"):
             value = getattr(self.problem, name)
             if getattr(given, name) is None and value is not None:

@@ -26,9 +26,9 @@ class Plausible(Model):
     """Every MDP whose means lie in the confidence sets, seen as a centre and a width at each z.
 
     |R(z) − μ_R([z])| ≤ β_R σ_R([z]) + slack_R, and in units of the beliefs' scale
-    P(z) − μ_P([z]) in a ball or ellipsoid of β_P, Σ_P([z]) and slack_P. Without a net [z] = z; the
-    slacks are 0 unless a net, or a compiled kernel, asks for them. What is known, prior means and
-    offset, is taken at z itself.
+    P(z) − μ_P([z]) in a ball, ellipsoid or box of β_P, Σ_P([z]) and slack_P. Without a net
+    [z] = z; the slacks are 0 unless a net, or a compiled kernel, asks for them. What is known,
+    prior means and offset, is taken at z itself.
 
     Rewards are intersected with ``reward_range`` (math B24). Everything that changes from episode
     to episode is an array leaf: a program compiled for one episode serves the next.
@@ -50,6 +50,9 @@ class Plausible(Model):
         beta, slack = (
             jnp.asarray(number, dtype) for number in (self.beta_transition, self.slack_transition)
         )
+        if self.shape == "box":
+            sides = self.beliefs.scale.astype(dtype)[None, :] * (beta * std + slack)
+            return Outlook(reward, state, reward_width, sides=sides)
         if self.shape == "ellipsoid":
             scaled = shapes.root(posterior, at, std, beta, slack)
             root = self.beliefs.scale.astype(dtype)[None, :, None] * scaled
@@ -152,18 +155,23 @@ class ConfidenceSets(Module):
     def half_widths(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-        """Of the reward, and of the next state in scaled units (an ellipsoid's longest axis)."""
+        """Of the reward, and of the next state in scaled units: the radius, or the longest half
+        axis or side."""
         outlook = _outlook(self.plausible, points)
         assert outlook.reward_width is not None
         if outlook.radius is not None:
             return outlook.reward_width, outlook.radius
+        if outlook.sides is not None:
+            scale = self.plausible.beliefs.scale[None, :]
+            return outlook.reward_width, jnp.max(outlook.sides / scale, axis=1)
         axes, _ = _ellipsoid(self.plausible, outlook)
         return outlook.reward_width, jnp.max(axes, axis=1)
 
     def coverage(self, model: Model, points: Float[Array, "n d"]) -> Coverage:
         """How far a model, such as the true one, is from the centres, in units of the widths.
 
-        In scaled units; for the ellipsoid ‖M⁻¹ error‖, the Mahalanobis distance over β.
+        In scaled units; for the ellipsoid ‖M⁻¹ error‖, the Mahalanobis distance over β; for the
+        box the largest of its coordinates.
         """
         return Coverage(*map(float, _ratios(self.plausible, model(points), points)))
 
@@ -231,12 +239,15 @@ def _ratios(plausible: Plausible, truth: Outlook, points: Array) -> tuple[Array,
     if outlook.radius is not None:
         widths = outlook.radius[:, None]
         errors = jnp.linalg.norm(error, axis=1)[:, None]
+    elif outlook.sides is not None:
+        widths, errors = outlook.sides / scale, jnp.abs(error)
     else:
         widths, axes = _ellipsoid(plausible, outlook)
         errors = jnp.abs(jnp.einsum("nij,ni->nj", axes, error))
     size = jnp.max(jnp.abs(outlook.state) / scale, axis=1, keepdims=True)
     along = _ratio(errors, widths, jnp.broadcast_to(size, errors.shape))
-    return jnp.max(reward), jnp.max(jnp.linalg.norm(along, axis=1))
+    far = jnp.max(along, axis=1) if outlook.sides is not None else jnp.linalg.norm(along, axis=1)
+    return jnp.max(reward), jnp.max(far)
 
 
 def _ratio(error: Array, width: Array, size: Array) -> Array:

@@ -29,7 +29,7 @@ class Confidence:
     - ``regulariser``: λ of the posteriors. "paper" is H and mH, "noise" the noise variances, a
       number that multiple of them.
     - ``gain``: in β, the "maximum" over all data (paper) or the one "realised" (math B9).
-    - ``shape``: of the set of next states, "trace" (paper), "lmax" or "ellipsoid" (math D0).
+    - ``shape``: of the set of next states, "trace" (paper), "lmax", "ellipsoid" or "box" (math D0).
     - ``delta``: the sets hold for all episodes at once with probability 1 − 2δ/3; the rest is left
       for the martingale of the regret bound.
     - ``scale``: β is multiplied by it. Below 1 no theorem applies.

@@ -1,8 +1,9 @@
-"""The shape of a confidence set at a point: balls and ellipsoids from the covariance of outputs.
+"""The shape of a confidence set at a point: from the covariance of outputs.
 
 On the event ‖f − μ‖ ≤ β in the norm of the posterior, |uᵀ(f(z) − μ(z))| ≤ β √(uᵀΣ(z)u) for every u
 (math D0). So f(z) lies in the ellipsoid of Σ(z), hence in the ball of radius β √λ_max(Σ(z)), hence
-in the paper's ball of radius β ‖σ(z)‖₂ = β √tr Σ(z).
+in the paper's ball of radius β ‖σ(z)‖₂ = β √tr Σ(z). With u the unit vectors, it lies in the box of
+half sides β σ_j(z) too, which is the smallest around the ellipsoid.
 """
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jaxtyping import Array, Float
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.layouts import Rotated, Shared, Side
 
-SHAPES = ("trace", "lmax", "ellipsoid")
+SHAPES = ("trace", "lmax", "ellipsoid", "box")
 
 
 def deviations(

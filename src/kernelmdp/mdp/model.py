@@ -22,7 +22,8 @@ class Outlook(NamedTuple):
 
     ``reward`` ± ``reward_width`` holds every plausible mean reward; the plausible mean next
     states are ``state`` + the ball of radius ``radius`` (in the metric of the MDP), or, when
-    ``root`` is given, the ellipsoid ``state`` + root·(unit ball). None means width zero.
+    ``root`` is given, the ellipsoid ``state`` + root·(unit ball), or, when ``sides`` are, the box
+    ``state`` ± sides. None means width zero.
     """
 
     reward: Float[Array, " n"]
@@ -30,6 +31,12 @@ class Outlook(NamedTuple):
     reward_width: Float[Array, " n"] | None = None
     radius: Float[Array, " n"] | None = None
     root: Float[Array, "n m m"] | None = None
+    sides: Float[Array, "n m"] | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether there is one plausible next state only."""
+        return self.radius is None and self.root is None and self.sides is None
 
 
 class Model(Module):

@@ -75,6 +75,8 @@ class Lookahead(Module):
             reward = jnp.minimum(reward + outlook.reward_width, self.reward_range[1])
         if outlook.root is not None:
             radius = jnp.linalg.norm(outlook.root, ord=2, axis=(1, 2))
+        elif outlook.sides is not None:
+            radius = jnp.linalg.norm(outlook.sides, axis=1)
         elif outlook.radius is not None:
             # A ball in the metric lies in the Euclidean ball of the widest axis.
             radius = self.widest * outlook.radius

@@ -250,11 +250,10 @@ def _plan(
     rewards = optimistic_reward(outlook, mdp.reward_range)
     # Ties are common in the first episodes; one seeded order of actions for each period.
     priority = jax.random.uniform(key, (mdp.horizon, options))
-    optimistic = outlook.radius is not None or outlook.root is not None
 
     def backup(after: Array, period: Array) -> tuple[Array, tuple[Array, Array, Any]]:
         expected = grid.expectation(after)
-        if optimistic and planner.envelope and isinstance(grid.states, Box):
+        if not outlook.certain and planner.envelope and isinstance(grid.states, Box):
             expected = lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
         table = chooser.prepare(expected, ladder)
         values = (rewards + chooser.read(table, places)).reshape(-1, options)

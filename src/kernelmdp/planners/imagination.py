@@ -27,8 +27,7 @@ def outlook_shapes(mdp: MDP) -> Outlook:
 def luck_dimension(mdp: MDP, optimism: str) -> int:
     """Numbers that choose the next state at each step: m, or 0 where there is nothing to choose."""
     outlook = outlook_shapes(mdp)
-    plain = outlook.radius is None and outlook.root is None
-    return 0 if plain or optimism == "bonus" else mdp.states.dimension
+    return 0 if outlook.certain or optimism == "bonus" else mdp.states.dimension
 
 
 def imagined_returns(
@@ -96,12 +95,14 @@ def _hoped(
 ) -> tuple[Float[Array, " N"], Float[Array, "N m"]]:
     """The best plausible reward, and the plausible next state that ``luck`` chooses."""
     rewards = optimistic_reward(outlook, mdp.reward_range)
-    if outlook.radius is None and outlook.root is None:
+    if outlook.certain:
         return rewards, outlook.state
     if optimism == "bonus":
         assert outlook.radius is not None
         bonus = jnp.where(outlook.radius > 0, mdp.lipschitz * outlook.radius, 0.0)
         return rewards + bonus, outlook.state
+    if outlook.sides is not None:
+        return rewards, outlook.state + outlook.sides * luck
     metric = jnp.asarray(mdp.metric)[None, :]
     if optimism == "ball":
         # The root of a number that is never 0: so it has a slope everywhere.

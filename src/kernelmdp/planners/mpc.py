@@ -116,8 +116,10 @@ class MPCPlanner:
             raise ArgumentError("actions", "a box or a finite set", mdp.actions)
         outlook = outlook_shapes(mdp)
         if self.optimism == "bonus":
-            if outlook.root is not None:
-                raise ArgumentError("optimism", "'ball' or 'box' for ellipsoids", "'bonus'")
+            if outlook.root is not None or outlook.sides is not None:
+                raise ArgumentError(
+                    "optimism", "'ball' or 'box' for ellipsoids and boxes", "'bonus'"
+                )
             if outlook.radius is not None and not np.isfinite(float(mdp.lipschitz)):
                 raise ArgumentError("optimism", "'ball' or 'box' where L is infinite", "'bonus'")
         return MPCPlan(policy=MPC(mdp, key, self))

@@ -10,14 +10,16 @@ then reads at those places. Nothing here depends on how the widths came about.
 - Discs: two dimensions or more; U dilated by balls of a ladder of radii, read by interpolation in
   place and radius. Around a node, with a radius of the ladder, it is the maximum over all chords
   through nodes; between nodes and rungs it is linear.
+- Boxes: two dimensions or more; U dilated along one axis after the other, for a ladder of sides.
 - Candidates: an ellipsoid in two dimensions or more; the best of finitely many members.
 - Simplex: tables; the best distribution in the ball, by bisection.
 - Bonus: U at the mean plus L times the radius (math D3), an upper bound without a search.
-The Discs and Candidates maxima are up to the lattice, not rounded up: no certificate.
+The maxima of Discs, Boxes and Candidates are up to the lattice, not rounded up: no certificate.
 """
 
 import abc
 import dataclasses
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ from kernelmdp.planners.envelope import offsets_by_length, padded
 RUNGS = 6  # of the ladder of radii
 NARROWINGS, FAR = 16, 1e6  # of the ball in the simplex, and its largest multiplier
 TINY = 1e-300
+SIDE_RUNGS = 5  # of the ladders of two sides; more sides have fewer
 DIRECTIONS, SHELLS = 16, (0.5, 1.0)  # of candidates in an ellipsoid
 
 
@@ -281,6 +284,101 @@ class Discs(Choice):
         return jnp.stack(found).reshape(len(found), -1)
 
 
+class _Sides(NamedTuple):
+    stencil: Any
+    rungs: Array  # (n, m)
+    shares: Array  # (n, m)
+    ladder: Array
+
+
+class Boxes(Choice):
+    """Two dimensions or more: U dilated by boxes whose sides are on a ladder of their own.
+
+    Along one axis the maximum over an interval of the piecewise linear U is exact; between nodes
+    and rungs it is linear. A table for every combination of rungs is too much to keep for every
+    period, so U is kept and dilated as it is read.
+    """
+
+    @property
+    def _rungs(self) -> int:
+        return max(2, round(SIDE_RUNGS ** (2 / self.grid.states.dimension)))
+
+    def ladder_for(self, outlook: Outlook) -> Float[Array, "m K"]:
+        assert outlook.sides is not None
+        low, high = self.grid.states.bounds
+        largest = jnp.minimum(jnp.max(outlook.sides, axis=0), jnp.asarray(high - low))
+        return largest[:, None] * (jnp.arange(self._rungs + 1) / self._rungs)[None, :] ** 2
+
+    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> _Sides:
+        assert outlook.sides is not None
+        rungs, shares = [], []
+        for rows, sides in zip(ladder, outlook.sides.T, strict=True):
+            rung = jnp.clip(jnp.searchsorted(rows, sides) - 1, 0, rows.shape[0] - 2)
+            gap = rows[rung + 1] - rows[rung]
+            rungs.append(rung.astype(jnp.int32))
+            shares.append(jnp.clip((sides - rows[rung]) / jnp.where(gap > 0, gap, 1.0), 0, 1))
+        return _Sides(
+            self.grid.stencil(outlook.state),
+            jnp.stack(rungs, axis=1),
+            jnp.stack(shares, axis=1),
+            ladder,
+        )
+
+    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+        return table
+
+    def read(self, prepared: Float[Array, " M"], places: _Sides) -> Float[Array, " n"]:
+        dilated = prepared.reshape(1, *self.grid.lattice_shape)
+        for axis in range(places.ladder.shape[0]):
+            dilated = self._along(dilated, axis, places.ladder[axis])
+        flat, size = dilated.reshape(-1), prepared.shape[0]
+        count, m = self._rungs + 1, places.ladder.shape[0]
+        total = jnp.zeros(places.rungs.shape[0], prepared.dtype)
+        for corner in itertools.product((0, 1), repeat=m):
+            table = jnp.zeros_like(places.rungs[:, 0])
+            share = jnp.ones_like(total)
+            for j, side in enumerate(corner):
+                table = table * count + places.rungs[:, j] + side
+                share = share * (places.shares[:, j] if side else 1 - places.shares[:, j])
+            index = places.stencil.where + (table * size)[:, None]
+            total = total + share * jnp.sum(flat[index] * places.stencil.weight, axis=1)
+        return total
+
+    def _along(self, tables: Array, axis: int, ladder: Array) -> Array:
+        """Tables (T, *lattice) dilated along an axis for every rung: (T·K, *lattice)."""
+        count, step = tables.shape[axis + 1], float(self.grid.spacing[axis])
+        around = axis in self._periodic
+        pad = count // 2 if around else count - 1
+        rows = jnp.moveaxis(tables, axis + 1, -1)
+        widths = [(0, 0)] * (rows.ndim - 1) + [(pad, pad)]
+        wide = jnp.pad(rows, widths, mode="wrap" if around else "edge")
+        levels = [wide]
+        for k in range(int(math.log2(2 * pad + 1))):
+            levels.append(jnp.maximum(levels[-1], jnp.roll(levels[-1], -(2**k), axis=-1)))
+        maxima = jnp.stack(levels)
+
+        def shifted(level: Array, offset: Array) -> Array:
+            zero = jnp.zeros((), jnp.int32)
+            starts = (level, *[zero] * (rows.ndim - 1), jnp.asarray(pad, jnp.int32) + offset)
+            return lax.dynamic_slice(maxima, starts, (1, *rows.shape))[0]
+
+        def dilate(side: Array) -> Array:
+            reach = jnp.minimum(side / step, float(pad))
+            whole = jnp.floor(reach)
+            half = whole.astype(jnp.int32)
+            level = jnp.floor(jnp.log2(2 * whole + 1) + 1e-9).astype(jnp.int32)
+            best = jnp.maximum(shifted(level, -half), shifted(level, half + 1 - (1 << level)))
+            share, zero = reach - whole, jnp.zeros((), jnp.int32)
+            farther = jnp.minimum(half + 1, pad)
+            for sign in (-1, 1):
+                near, far = shifted(zero, sign * half), shifted(zero, sign * farther)
+                best = jnp.maximum(best, (1 - share) * near + share * far)
+            return jnp.moveaxis(best, -1, axis + 1)
+
+        found = jnp.stack([dilate(side) for side in ladder], axis=1)
+        return found.reshape(-1, *tables.shape[1:])
+
+
 class Candidates(Choice):
     """An ellipsoid mean + root·(unit ball): the best of members spread over it."""
 
@@ -369,25 +467,32 @@ class Simplex(Choice):
 
 def choice_for(optimism: str, grid: StateGrid, metric: tuple[float, ...], outlook: Any) -> Choice:
     """The way to choose, from what the outlook (or its shapes) has and the word given."""
-    if outlook.radius is None and outlook.root is None:
+    if outlook.certain:
         return Plain(grid, metric)
     if isinstance(grid.noise, Categorical):
         if outlook.radius is None:
-            raise ArgumentError("shape", "'trace' or 'lmax' for a table", "'ellipsoid'")
+            raise ArgumentError("shape", "'trace' or 'lmax' for a table", "another")
         return TableBonus(grid, metric) if optimism == "bonus" else Simplex(grid, metric)
     if optimism == "bonus":
         if outlook.radius is None:
-            raise ArgumentError("optimism", "'ball' for ellipsoids", "'bonus'")
+            raise ArgumentError("optimism", "'ball' for ellipsoids and boxes", "'bonus'")
         return Bonus(grid, metric)
     if not isinstance(grid.states, Box):
         raise ArgumentError("optimism", "'bonus' for a finite set of states", repr(optimism))
     if outlook.root is not None:
         return Candidates(grid, metric)
+    if outlook.sides is not None:
+        return Boxes(grid, metric)
     return Interval(grid, metric) if grid.states.dimension == 1 else Discs(grid, metric)
 
 
 def with_radius(outlook: Outlook, metric: tuple[float, ...]) -> Outlook:
-    """In one dimension an ellipsoid is an interval."""
-    if outlook.root is None or outlook.root.shape[1] > 1:
+    """In one dimension an ellipsoid or a box is an interval."""
+    if outlook.state.shape[1] > 1 or outlook.certain or outlook.radius is not None:
         return outlook
-    return outlook._replace(radius=jnp.abs(outlook.root[:, 0, 0]) / metric[0], root=None)
+    if outlook.sides is not None:
+        half = outlook.sides[:, 0]
+    else:
+        assert outlook.root is not None
+        half = jnp.abs(outlook.root[:, 0, 0])
+    return outlook._replace(radius=half / metric[0], root=None, sides=None)

@@ -114,7 +114,7 @@ def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[Dual, Array,
     ties = _ties(mdp, system, key=tie_key)
     floor_here = _least(system, floor)
     metric = jnp.asarray(mdp.metric)
-    if outlook.radius is None and outlook.root is None:
+    if outlook.certain:
         cost = solvable_cost(system.cost, m, floor=floor_here, least=jnp.zeros_like(floor_here))
         found = optimal_solution(changed(system, cost=cost), mdp.horizon)
         plain = Dual(
@@ -123,6 +123,8 @@ def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[Dual, Array,
         return plain, is_certified(cost, system.cost), off
     if outlook.radius is not None:
         squares = outlook.radius**2
+    elif outlook.sides is not None:  # the ball around the box
+        squares = jnp.sum((outlook.sides / metric[None, :]) ** 2, axis=1)
     else:
         assert outlook.root is not None
         scaled = outlook.root / metric[None, :, None]
