@@ -282,7 +282,7 @@ def test_run(kmdp, whole, tmp_path):
         (("run", "rkhs", "--set", "reward"), "expected NAME=VALUE, got reward"),
         (("run", "rkhs", "--set", "env.colour=red"), "options: expected for rkhs"),
         (("run", "rkhs", "--set", "env.horizon=long"), "horizon: expected a whole number"),
-        (("run", "rkhs", "--set", "confidence.colour=1"), "set: expected confidence. and one of"),
+        (("run", "rkhs", "--set", "confidence.colour=1"), "confidence: expected changes to"),
         (("run", "rkhs", "--seed", "x"), "--seed"),
         (("run", "rkhs", "--episodes", "0"), "--episodes"),
         (("run", "rkhs", "--colour", "red"), "--colour"),

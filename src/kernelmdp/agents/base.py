@@ -89,7 +89,7 @@ class Agent(abc.ABC):
         transition_kernel: Any = None,
         horizon: int | None = None,
         noise: Any = None,
-        confidence: str | Confidence = "practical",
+        confidence: str | Confidence | Mapping[str, Any] | None = None,
         planner: Any = "auto",
         kernel: str | None = None,
         update: str = "episode",
@@ -103,7 +103,8 @@ class Agent(abc.ABC):
         ``reward`` is "learned", "known" (the environment's own function), or a function of points
         z = (s, a), shape (n, d), with values (n,). Kernels may be given as text. ``noise`` is a
         noise law, or the standard deviation of a Gaussian one, for states and rewards.
-        ``confidence`` is "paper", "valid", "practical" or a ``Confidence``; ``planner`` is "auto"
+        ``confidence`` is "paper", "valid", "practical", "fitted", a ``Confidence`` or changes to
+        one, by default "practical", or "fitted" where kernels fit themselves. ``planner`` is "auto"
         (what suits the problem), "grid", "bonus", "paper" (a grid, each plan to ε_l = √(H/l), by
         estimate), "mpc", "riccati", "arms" or a planner.
 
@@ -131,7 +132,8 @@ class Agent(abc.ABC):
         self.first = choice("first", usual if first is None else first, ("random", "prior"))
         if problem.reward is not None:
             _require_reward(problem)
-        self.confidence = self._confidence(as_confidence(confidence))
+        chosen = as_confidence(confidence, usual="fitted" if problem.fitted else "practical")
+        self.confidence = self._confidence(chosen)
         self.planner = as_planner(planner, problem)
         self.to_tolerance = planner == "paper"
         self.words = {
@@ -139,7 +141,7 @@ class Agent(abc.ABC):
             "reward_kernel": None if reward_kernel is None else str(reward_kernel),
             "transition_kernel": None if transition_kernel is None else str(transition_kernel),
             "noise": None if noise is None else repr(as_noise(noise)),
-            "confidence": dataclasses.asdict(as_confidence(confidence)),
+            "confidence": dataclasses.asdict(chosen),
             "planner": planner if planner == "paper" else described(self.planner),
             "kernel": kernel,
             "update": self.update,
@@ -380,9 +382,6 @@ class Agent(abc.ABC):
         known: dict[str, Any] = {}
         if given.assumed_norms is None:
             known["assumed_norms"] = self.problem.assumed_norms
-        if self.problem.fitted:
-            # Outputs have kernels, and so widths, of their own.
-            known["shape"] = "box"
         for name in ("norm_reward", "norm_transition"):
             value = getattr(self.problem, name)
             if getattr(given, name) is None and value is not None:

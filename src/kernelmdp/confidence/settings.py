@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,6 +178,8 @@ PRESETS = {
     "paper": Confidence(regulariser="paper", gain="maximum", shape="trace"),
     "valid": Confidence(),
     "practical": Confidence(scale=0.1),
+    # For kernels fitted to the data: outputs have kernels, and so widths, of their own.
+    "fitted": Confidence(scale=0.05, shape="box"),
 }
 
 
@@ -203,15 +205,28 @@ def igp_ucb(
     )
 
 
-def as_confidence(value: str | Confidence) -> Confidence:
-    """Settings by the name of a preset, or as they are.
+def as_confidence(
+    value: str | Confidence | Mapping[str, Any] | None, *, usual: str = "practical"
+) -> Confidence:
+    """Settings by the name of a preset, as they are, or as changes to a ``preset``; ``usual`` is
+    the preset where none is named.
 
     >>> as_confidence("practical").reason.split(":")[0]
     'not covered'
+    >>> as_confidence({"preset": "valid", "delta": 0.2}).delta
+    0.2
     """
     if isinstance(value, Confidence):
         return value
-    return PRESETS[choice("confidence", value, tuple(PRESETS))]
+    if not isinstance(value, Mapping):
+        return PRESETS[choice("confidence", usual if value is None else value, tuple(PRESETS))]
+    changes = dict(value)
+    preset = as_confidence(changes.pop("preset", None), usual=usual)
+    fields = sorted(field.name for field in dataclasses.fields(preset))
+    for name in changes:
+        if name not in fields:
+            raise ArgumentError("confidence", f"changes to preset and {', '.join(fields)}", name)
+    return dataclasses.replace(preset, **changes)
 
 
 def _positive(name: str, value: Any, floor: float | None) -> np.ndarray:

@@ -11,7 +11,6 @@ import numpy as np
 
 from kernelmdp.agents import AGENTS, Agent, checkpoint
 from kernelmdp.agents.problem import gymnasium_task, require_gymnasium
-from kernelmdp.confidence import as_confidence
 from kernelmdp.envs import make, names
 from kernelmdp.envs.registry import require_known
 from kernelmdp.errors import ArgumentError
@@ -91,12 +90,7 @@ class RunConfig:
             k.partition(".")[2]: v for k, v in self.words.items() if k.startswith("confidence.")
         }
         if details:
-            preset = as_confidence(words.get("confidence", "practical"))
-            fields = {field.name for field in dataclasses.fields(preset)}
-            for name in details:
-                if name not in fields:
-                    raise ArgumentError("set", f"confidence. and one of {sorted(fields)}", name)
-            words["confidence"] = dataclasses.replace(preset, **details)
+            words["confidence"] = {"preset": words.get("confidence"), **details}
         return AGENTS[self.agent](self.task(), seed=self.seed, **words)
 
 
