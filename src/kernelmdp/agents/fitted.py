@@ -18,7 +18,7 @@ from kernelmdp.agents.problem import STEP, Problem
 from kernelmdp.confidence import Beliefs
 from kernelmdp.domains import Box, join
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.fitting import DYNAMICS, REWARD, Habits, Units, fit, some_rows, usual
+from kernelmdp.gp.fitting import DYNAMICS, REWARD, SPARSE, Habits, Units, fit, some_rows, usual
 from kernelmdp.gp.inducing import inducing_posterior, spread_out
 from kernelmdp.gp.means import as_mean
 from kernelmdp.mdp import MDP, Gaussian, Model, Noise, Outlook
@@ -30,6 +30,8 @@ CENTRES, ROWS, BLOCK = 192, 160, 256
 SHARE, FEW = 0.15, 5
 #: Room beyond what was seen, on axes without bounds, as a share of half their length.
 MARGIN = 0.5
+#: Rewards depend on the state when they change with it by this share of their range.
+FLAT = 0.05
 #: No output is taken to be smaller than this share of its scale.
 SMALL = 1e-3
 
@@ -140,6 +142,8 @@ class Fitted:
         if self.problem.reward is None:
             x, y = self._reward_rows
             reward = self._fit(self.reward_units, REWARD, x, y[:, None], reward, key)
+            if self._flat(reward):
+                reward = self._fit(self.reward_units, SPARSE, x, y[:, None], reward, key)
         return dataclasses.replace(
             self, dynamics_logs=dynamics, reward_logs=reward, fitted_at=len(self.points)
         )
@@ -212,6 +216,17 @@ class Fitted:
         size = float(np.abs(seen).max()) if len(seen) else 0.0
         # Rewards that were all 0 say nothing of what others may be.
         return self._units(np.array([size if size > 1e-9 else 1.0]))
+
+    def _flat(self, logs: np.ndarray) -> bool:
+        """Whether rewards, explained so, have not depended on the state at all."""
+        x, y = self._reward_rows
+        known = self._posterior(self.reward_units, logs, x, y[:, None], True)
+        key = jax.random.fold_in(jax.random.key(self.seed), len(x))
+        rows, m = x[some_rows(len(x), ROWS, key=key)], self.problem.states.dimension
+        middle = np.tile(np.mean(rows[:, m:], axis=0), (ROWS, 1))
+        states = np.pad(rows[:, :m], ((0, ROWS - len(rows)), (0, 0)), mode="edge")
+        mean, _ = known.predict(np.concatenate([states, middle], axis=1))
+        return float(np.ptp(np.asarray(mean))) <= FLAT * float(np.ptp(y))
 
     @property
     def _residuals(self) -> np.ndarray:

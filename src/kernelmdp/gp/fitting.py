@@ -62,6 +62,11 @@ REWARD = Habits(
     noise=Belief(0.01, 2.0, 1e-3, 1.0),
 )
 
+#: Where no reward has been seen to depend on the state, nothing is known of where it does.
+SPARSE = eqx.tree_at(
+    lambda habits: habits.lengthscale, REWARD, Belief(0.205, math.sqrt(3), 0.05, 0.3)
+)
+
 
 class Units(Module):
     """The width of every axis, and the size of every output."""
