@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kernelmdp.gp.inducing import Shape, cosine, inducing_posterior, spread_out
+from kernelmdp.gp.inducing import Shape, inducing_posterior, spread_out
 
 N, ROOM, BLOCK = 30, 40, 16
 LOW, HIGH = np.array([-np.pi, -2.0, -1.0]), np.array([np.pi, 2.0, 1.0])
@@ -115,8 +115,3 @@ def test_centres_are_spread_out():
     chosen = np.sort(np.asarray(line)[np.asarray(spread_out(shape, line, 4)), 0])
     assert len(set(chosen)) == 4
     assert np.diff(chosen).min() > 0.2
-
-
-def test_cosine_by_polynomial():
-    turns = jnp.linspace(-3, 3, 2001)
-    np.testing.assert_allclose(cosine(turns), np.cos(2 * np.pi * np.asarray(turns)), atol=1e-9)

@@ -24,6 +24,7 @@ from kernelmdp.gp.layouts import Side
 from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
 from kernelmdp.kernels import Independent, Kernel, Periodic, SquaredExponential
+from kernelmdp.numerics import fast
 from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, jit
@@ -94,7 +95,7 @@ def gram(
     def one(spread: Array, signal: Array) -> Array:
         a, b = first / spread[None, :], second / spread[None, :]
         half = 0.5 * (jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None, :])
-        return signal**2 * jnp.exp(jnp.minimum(a @ b.T - half, 0.0))
+        return signal**2 * fast.exp(jnp.minimum(a @ b.T - half, 0.0))
 
     return jax.vmap(one)(shape.spread, shape.signal)
 
@@ -121,27 +122,7 @@ class InducingPath(Path):
         assert self.frequencies is not None
         assert self.phases is not None
         turns = jnp.einsum("mwp,np->mnw", self.frequencies, x) + self.phases[:, None, :]
-        return jnp.einsum("mnw,mw->nm", cosine(turns), self.heights)
-
-
-def cosine(turns: Array) -> Array:
-    """cos(2πt), to 2e-10: a polynomial, since the library's cosine takes ten times as long."""
-    t = turns - jnp.round(turns)
-    s = t * t
-    coefficients = (  # of t², by Chebyshev interpolation of cos(2π√s) on [0, ¼] in degree 7
-        0.999999999884617,
-        -19.739208743087502,
-        64.9393890524762,
-        -85.45665775339239,
-        60.24212492771494,
-        -26.404630603916303,
-        7.800022165291011,
-        -1.4529874920845032,
-    )
-    total = jnp.full_like(s, coefficients[-1])
-    for c in coefficients[-2::-1]:
-        total = total * s + c
-    return total
+        return jnp.einsum("mnw,mw->nm", fast.cosine(turns), self.heights)
 
 
 class InducingEngine(Engine):
