@@ -1,10 +1,12 @@
 """Environment steps until a policy is good, learning at every step (targets: TIP's problems).
 
     .venv/bin/python benchmarks/control/steps.py cartpole-swingup --above -13 --seeds 10
+    .venv/bin/python benchmarks/control/steps.py cartpole-swingup --above -13 --update episode
 
-After every few steps the policy held for best plays five episodes from starts of its own, which are
-not counted and not learned from. Rewards are known, kernels fit themselves; nothing is fitted
-beforehand. Every seed is kept in benchmarks/control/results/.
+After every few steps, or every episode where it learns by the episode, the policy held for best
+plays five episodes from starts of its own, which are not counted and not learned from. Rewards are
+known, kernels fit themselves; nothing is fitted beforehand. Every seed is kept in
+benchmarks/control/results/.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.agents import AGENTS
-from kernelmdp.agents.learning import Stepwise, play_by_step
+from kernelmdp.agents.learning import Stepwise, interact, play_by_step
 from kernelmdp.cli import keep_compiled
 from kernelmdp.mdp.mdp import rollout
 
@@ -42,11 +44,14 @@ class Examined(Stepwise):
         self.examine()
 
 
-def one(name: str, agent: str, seed: int, above: float, every: int, limit: int) -> dict:
+def one(
+    name: str, agent: str, update: str, seed: int, above: float, every: int, limit: int
+) -> dict:
     env = km.make(name)
     learner = AGENTS[agent](
-        env, kernel="auto", reward="known", update="step", planner="mpc", seed=seed
+        env, kernel="auto", reward="known", update=update, planner="mpc", seed=seed
     )
+    every = every if update == "step" else env.mdp.horizon
     starts = jnp.stack([env.starts(jax.random.key(10**6 + i)) for i in range(EVALUATED)])
     curve: list[tuple[int, float]] = []
     steps = 0
@@ -65,13 +70,18 @@ def one(name: str, agent: str, seed: int, above: float, every: int, limit: int) 
     begin = time.perf_counter()
     world = jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
     try:
-        while True:
+        if update == "episode":
+            for _ in interact(learner, env, limit // every):
+                steps += every - 1
+                examine()
+        while update == "step":
             start_key, key = jax.random.split(jax.random.fold_in(world, learner.episode))
             player = Examined(learner, examine)
             episode = play_by_step(env.mdp, player, env.starts(start_key), key=key)
             learner.tell(episode.states, episode.actions, episode.rewards, episode.outcomes)
     except Enough:
-        solved = curve[-1][1] > above
+        pass
+    solved = curve[-1][1] > above
     return {
         "agent": agent,
         "seed": seed,
@@ -87,17 +97,20 @@ def main() -> None:
     parser.add_argument("--above", type=float, required=True, help="the mean return to reach")
     parser.add_argument("--agents", nargs="+", default=["greedy", "psrl", "gp-ucrl"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--update", default="step", choices=["step", "episode"])
     parser.add_argument("--every", type=int, default=5)
     parser.add_argument("--limit", type=int, default=200)
     chosen = parser.parse_args()
     keep_compiled()
     RESULTS.mkdir(exist_ok=True)
-    place = RESULTS / f"steps-{chosen.env}.json"
+    suffix = "" if chosen.update == "step" else "-episode"
+    place = RESULTS / f"steps-{chosen.env}{suffix}.json"
     runs = json.loads(place.read_text())["runs"] if place.exists() else []
     runs = [run for run in runs if run["agent"] not in chosen.agents]
     for agent in chosen.agents:
         for seed in range(chosen.seeds):
-            found = one(chosen.env, agent, seed, chosen.above, chosen.every, chosen.limit)
+            words = (seed, chosen.above, chosen.every, chosen.limit)
+            found = one(chosen.env, agent, chosen.update, *words)
             runs.append(found)
             print(agent, seed, found["steps"], f"{found['seconds']:.0f} s", flush=True)
             place.write_text(json.dumps({"above": chosen.above, "runs": runs}, indent=0) + "\n")
