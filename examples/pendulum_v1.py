@@ -24,13 +24,14 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=8)
     parser.add_argument("--horizon", type=int, default=200, help="steps of an episode")
     parser.add_argument("--grid", type=int, nargs=2, default=(48, 41), help="angles and speeds")
+    parser.add_argument("--torques", type=int, default=7)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     keep_compiled()  # programs are compiled once, and kept for the next start
     agent = km.PSRL(
         "Pendulum-v1",
         horizon=options.horizon,
-        planner=km.GridPlanner(tuple(options.grid), (7,)),
+        planner=km.GridPlanner(tuple(options.grid), (options.torques,)),
         seed=options.seed,
     )
     result = agent.learn(options.episodes, progress=False)
@@ -41,7 +42,7 @@ def main() -> None:
     left.set(xlabel="episode", ylabel="return")
     for number in sorted({0, 1, options.episodes - 1} & set(range(options.episodes))):
         states = agent.history[number].states
-        right.plot(states[:, 0], states[:, 1], ".-", ms=2, lw=0.6, label=f"episode {number + 1}")
+        right.plot(states[:, 0], states[:, 1], ".", ms=3, label=f"episode {number + 1}")
     right.plot(0, 0, "k*", ms=10, label="upright, at rest")
     right.set(xlabel="angle", ylabel="speed")
     right.legend(frameon=False, fontsize=8)

@@ -91,17 +91,18 @@ def best_fixed_price(env: km.envs.Environment) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Play seasons with three agents; draw what they earn, and the prices of one of them."""
+    """Play seasons with three agents; draw what they earn, and the prices of the last of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="pricing.png", help="where the figure goes")
     parser.add_argument("--episodes", type=int, default=30, help="seasons")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--agents", nargs="+", default=["greedy", "psrl", "gp-ucrl"])
     options = parser.parse_args()
     env = shop()
     optimum, (price, fixed) = env.optimal_value(), best_fixed_price(env)
     print(f"optimum {optimum.value:.2f} ± {optimum.error:.2g}, fixed price {price:.2f}: {fixed:.2f}")
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-    agents = {kind.name: kind(env, seed=options.seed) for kind in (km.Greedy, km.PSRL, km.GPUCRL)}
+    agents = {name: km.agents.AGENTS[name](env, seed=options.seed) for name in options.agents}
     for name, agent in agents.items():
         result = agent.learn(options.episodes, progress=False)
         table = result.episodes
@@ -113,15 +114,14 @@ def main() -> None:
     left.legend(frameon=False, loc="lower right")
     oracle = km.Oracle(env, seed=options.seed)
     oracle.learn(1, progress=False)
-    history = agents["gp-ucrl"].history
     for label, told in (
-        ("gp-ucrl, first season", history[0]),
-        (f"gp-ucrl, season {options.episodes}", history[-1]),
+        (f"{name}, first season", agent.history[0]),
+        (f"{name}, season {options.episodes}", agent.history[-1]),
         ("optimal policy", oracle.history[0]),
     ):
         right.plot(np.arange(1, WEEKS + 1), told.actions[:, 0], ".-", label=label)
-    right.set(xlabel="week", ylabel="price", ylim=(0.15, 1.05))
-    right.legend(frameon=False)
+    right.set(xlabel="week", ylabel="price", ylim=(0.15, 1.5))
+    right.legend(frameon=False, loc="upper left")
     figure.savefig(options.out, dpi=100)
     print(f"figure: {options.out}")
 

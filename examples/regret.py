@@ -43,7 +43,7 @@ def main() -> None:
             right.plot(table["episode"], table["planned_value"], label=f"{label}: hoped for")
             right.plot(table["episode"], table["value"], label=f"{label}: worth")
         print(f"{label:18} regret {result.regret:7.1f}   {result.covered}")
-    left.set(xlabel="episode", ylabel="cumulative regret", xscale="log", yscale="symlog")
+    left.set(xlabel="episode", ylabel="cumulative regret", xscale="log", yscale="log")
     left.legend(frameon=False)
     right.axhline(best.value, color="black", ls="--", lw=1, label="optimum")
     right.set(xlabel="episode", ylabel="value of the plan", xscale="log")

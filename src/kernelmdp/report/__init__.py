@@ -1,7 +1,8 @@
 """Runs read, summed up and drawn, from stored results alone.
 
 >>> import kernelmdp as km
->>> round(km.report.slope([1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0]), 3)
+>>> import numpy as np
+>>> round(km.report.slope(np.arange(1.0, 5.0), np.arange(1.0, 5.0)), 3)
 1.0
 """
 
