@@ -42,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     oven = Oven()
 
-    def do_POST(self) -> None:  # noqa: N802  (the name is http.server's)
+    def do_POST(self) -> None:
         """Answer /reset and /step."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path == "/reset":

@@ -27,7 +27,7 @@ START = (0.2, STOCK)  # hardly anybody knows the product yet
 
 # --8<-- [start:truth]
 def sales(z: jax.Array) -> jax.Array:
-    """Mean sales of a week at points z = (demand level, stock, price): never more than the stock."""
+    """Mean sales of a week at points z = (demand level, stock, price), at most the stock."""
     level, stock, price = z[:, 0], jnp.maximum(z[:, 1], 1e-6), z[:, 2]
     wanted = 3.0 * level * jnp.exp(-1.2 * price)
     return stock * (1 - jnp.exp(-wanted / stock))
@@ -100,7 +100,7 @@ def main() -> None:
     options = parser.parse_args()
     env = shop()
     optimum, (price, fixed) = env.optimal_value(), best_fixed_price(env)
-    print(f"optimum {optimum.value:.2f} ± {optimum.error:.2g}, fixed price {price:.2f}: {fixed:.2f}")
+    print(f"optimum {optimum.value:.2f} ± {optimum.error:.2g}, at price {price:.2f} {fixed:.2f}")
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     agents = {name: km.agents.AGENTS[name](env, seed=options.seed) for name in options.agents}
     for name, agent in agents.items():

@@ -1,6 +1,6 @@
 """One figure for each layer, all of them of the environment "rkhs": one state, one action.
 
-    python docs/figures/inside.py
+python docs/figures/inside.py
 """
 
 import pathlib

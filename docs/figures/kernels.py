@@ -1,6 +1,6 @@
 """What each kernel believes: draws before any data, and what is believed after four points.
 
-    python docs/figures/kernels.py
+python docs/figures/kernels.py
 """
 
 import pathlib

@@ -1,6 +1,6 @@
 """Figures as small files: 64 colours are enough for lines and bands.
 
-    python docs/figures/shrink.py docs/figures/*.png
+python docs/figures/shrink.py docs/figures/*.png
 """
 
 import pathlib
