@@ -2,8 +2,8 @@
 
 - ``python`` blocks run as they stand.
 - ``sh`` blocks: of every command the program must be there and know its options; those of ``kmdp``
-  are run in an empty folder of the page, episodes cut down to one. A block that cannot run says so
-  in its first line: ``# not run by the tests: REASON``.
+  are run in one folder, episodes cut down to one. A block that cannot run says so in its first
+  line: ``# not run by the tests: REASON``.
 - ``toml`` blocks are studies. Others are ``text``, or whole examples that the site shows.
 """
 
@@ -73,25 +73,23 @@ def test_commands_are_known(block):
             assert block.startswith(NOT_RUN), f"{program} is not run, and nothing says why"
 
 
-PLACES = {}
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """One folder for all pages, and which commands were typed in it already."""
+    return tmp_path_factory.mktemp("pages"), set()
 
 
-@pytest.mark.parametrize(
-    ("name", "block"),
-    [
-        pytest.param(name.rpartition("-")[0], block, id=name)
-        for name, kind, block in FOUND
-        if kind == "sh" and not block.startswith(NOT_RUN)
-    ],
-)
-def test_commands_run(name, block, tmp_path_factory, monkeypatch):
-    """A page's blocks share a folder, in which its commands are typed one after the other."""
-    place = PLACES.setdefault(name, tmp_path_factory.mktemp("page"))
-    monkeypatch.chdir(place)
+@pytest.mark.parametrize("block", [b for b in blocks("sh") if not b.values[0].startswith(NOT_RUN)])
+def test_commands_run(block, place, monkeypatch):
+    folder, typed = place
+    monkeypatch.chdir(folder)
     for words in commands(block):
-        if words[0] == "kmdp":
-            if words[1] in ("run", "play") and "--episodes" in words:
-                words[words.index("--episodes") + 1] = "1"
+        if words[0] != "kmdp":
+            continue
+        if words[1] in ("run", "play") and "--episodes" in words:
+            words[words.index("--episodes") + 1] = "1"
+        if tuple(words) not in typed:  # pages have some commands in common
+            typed.add(tuple(words))
             monkeypatch.setattr(sys, "argv", words)
             main()
 

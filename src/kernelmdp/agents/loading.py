@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import gymnasium
+
 from kernelmdp.agents import checkpoint
 from kernelmdp.agents.base import Agent, Told
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
@@ -70,7 +72,8 @@ def load(
             words["planner"] = planner_of(words["planner"])
     except (AttributeError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
-    task = find_task(task)
+    # An environment of Gymnasium's does not always know its horizon.
+    task = find_task(task, horizon=saved["horizon"] if isinstance(task, gymnasium.Env) else None)
     # Before the agent is made, which may fail for reasons that only follow from this one.
     own = ("reward", "reward_kernel", "transition_kernel", "noise", "kernel")
     here = problem_of(task, **{name: words.get(name) for name in own}).summary()
