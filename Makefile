@@ -17,7 +17,7 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/codespell
-	$(VENV)/bin/codespell --dictionary docs/site/american.txt *.md docs/*.md  # British throughout
+	$(VENV)/bin/codespell --dictionary docs/theme/american.txt *.md docs/*.md  # British throughout
 
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/gp/run.py
