@@ -27,6 +27,7 @@ bench-control: $(BENCH)/.installed
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+	! grep -rlE '<(script|img|link)[^>]+(src|href)="https?:' site  # nothing comes from the network
 
 # The pictures of README and site are committed, small; this draws them again, in some ten minutes.
 EXAMPLES := regret table lqr bandit pendulum_v1 pricing ask_tell
