@@ -21,6 +21,8 @@ from kernelmdp.types import Key
 
 #: Nodes along each axis when nothing is said, by the number of axes.
 STATE_POINTS, ACTION_POINTS, FEW = {1: 101, 2: 61, 3: 25}, {1: 21, 2: 9}, 5
+#: What a field is that nobody gave; it is replaced when an environment is made.
+USUAL: Any = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,13 +53,13 @@ class Environment:
     transition_kernel: OutputKernel
     offset: str = "identity"
     #: One number for each coordinate of the state; 1 unless given.
-    scale: tuple[float, ...] = ()
+    scale: tuple[float, ...] = USUAL
     #: Nodes along each axis that a grid planner needs for a sensible policy; a usual number unless
     #: given.
-    state_points: tuple[int, ...] = ()
-    action_points: tuple[int, ...] = ()
+    state_points: tuple[int, ...] = USUAL
+    action_points: tuple[int, ...] = USUAL
     #: The same for the optimal value, at least as fine; half the spacing unless given.
-    optimum_points: tuple[tuple[int, ...], ...] = ()
+    optimum_points: tuple[tuple[int, ...], ...] = USUAL
     #: Norms of R̄ and of the scaled residual for these kernels; None where there is none or it is
     #: not known.
     norm_reward: float | None = None
@@ -97,9 +99,9 @@ class Environment:
             "action_points": (ACTION_POINTS.get(q, FEW),) * q,
         }
         for name, value in usual.items():
-            if not getattr(self, name):
+            if getattr(self, name) is USUAL:
                 object.__setattr__(self, name, value)
-        if not self.optimum_points:
+        if self.optimum_points is USUAL:
             # An odd number of nodes, so that half the cells are a grid too.
             finer = (tuple(2 * n - 1 for n in self.state_points), self.action_points)
             object.__setattr__(self, "optimum_points", finer)
