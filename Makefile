@@ -4,7 +4,7 @@ VENV := .venv
 BENCH := .venv-bench
 PIP_FLAGS := --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench bench-control docs clean
+.PHONY: demo test lint bench bench-control docs figures wheel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python examples/swing_up.py --out demo.png
@@ -16,6 +16,8 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/codespell
+	$(VENV)/bin/codespell --dictionary docs/theme/american.txt *.md docs/*.md  # British throughout
 
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/gp/run.py
@@ -24,7 +26,26 @@ bench-control: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/control/sac.py
 
 docs: $(VENV)/.docs
-	$(VENV)/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+	! grep -rlE '<(script|img|link)[^>]+(src|href)="https?:' site  # nothing comes from the network
+
+# The pictures of README and site are committed, small; this draws them again, in some ten minutes.
+EXAMPLES := regret table lqr bandit pendulum_v1 pricing ask_tell
+figures: $(VENV)/.installed
+	for name in point kernels inside; do $(VENV)/bin/python docs/figures/$$name.py || exit 1; done
+	for name in $(EXAMPLES); do \
+	    $(VENV)/bin/python examples/$$name.py --out docs/figures/example-$$name.png || exit 1; done
+	$(VENV)/bin/python docs/figures/shrink.py docs/figures/example-*.png
+
+# Builds the wheel, installs it where nothing else is, and runs a command far from the checkout.
+wheel:
+	rm -rf dist && $(PYTHON) -m pip wheel $(PIP_FLAGS) --no-deps -w dist .
+	set -e; place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; \
+	$(PYTHON) -m venv "$$place/venv"; \
+	"$$place/venv/bin/python" -m pip install $(PIP_FLAGS) -c constraints.txt dist/*.whl; \
+	cd "$$place"; venv/bin/kmdp run riverswim --agent psrl --episodes 3 --seed 0 --out runs/river; \
+	test -s runs/river/episodes.csv; venv/bin/kmdp report runs/river --no-maps; \
+	venv/bin/python -c "import kernelmdp as km; print(km.__file__, km.__version__)"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -33,7 +54,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e ".[dev]"
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.installed
+$(VENV)/.docs: $(VENV)/.installed pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"
 	touch $@
 
@@ -47,4 +68,4 @@ $(BENCH)/.installed: benchmarks/gp/requirements.txt benchmarks/control/requireme
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) site demo.png
+	rm -rf $(VENV) $(BENCH) site dist demo.png

@@ -12,7 +12,7 @@ MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 # From the bottom; layers of one row are siblings that do not know each other.
 ORDER = [
-    ["errors", "types", "numerics", "domains", "version"],
+    ["errors", "types", "numerics", "domains", "conformance", "version"],
     ["kernels"],
     ["gp", "mdp"],
     ["information"],
@@ -27,6 +27,7 @@ GROUND = {
     "errors": set(),
     "types": set(),
     "version": set(),
+    "conformance": {"errors"},
     "numerics": {"errors", "types"},
     "domains": {"errors", "types", "numerics"},
 }

@@ -26,7 +26,11 @@ SLACK = 1e-9
 
 
 class Domain(abc.ABC):
-    """A set of points in d coordinates."""
+    """A set of points in d coordinates.
+
+    >>> isinstance(Box([0.0], [1.0]), Domain)
+    True
+    """
 
     @property
     @abc.abstractmethod
@@ -391,7 +395,12 @@ class Product(Domain):
 
 
 def join(**factors: Domain) -> Product:
-    """The product of named domains, such as ``join(state=Box(...), action=Box(...))``."""
+    """The product of named domains, such as ``join(state=Box(...), action=Box(...))``.
+
+    >>> points = join(state=Box([-1, -1], [1, 1]), action=Box([0], [1]))
+    >>> points.dimension, points.names
+    (3, {'state': (0, 1), 'action': (2,)})
+    """
     if not factors:
         raise ArgumentError("factors", "at least one named domain", "none")
     for name, domain in factors.items():

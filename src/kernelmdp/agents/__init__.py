@@ -1,4 +1,9 @@
-"""Agents: the two algorithms and what they are compared with."""
+"""Agents: the two algorithms and what they are compared with.
+
+>>> import kernelmdp as km
+>>> sorted(km.agents.AGENTS)[:3]
+['certainty-equivalence', 'dirichlet-psrl', 'gp-ucrl']
+"""
 
 from kernelmdp.agents.base import Agent
 from kernelmdp.agents.baselines import Greedy, Oracle, Random

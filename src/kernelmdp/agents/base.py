@@ -72,7 +72,20 @@ class Told:
 
 
 class Agent(abc.ABC):
-    """An episodic learner. Use one of its subclasses."""
+    """An episodic learner. Use one of its subclasses.
+
+    >>> import kernelmdp as km
+    >>> agent = km.PSRL("riverswim", seed=0)
+    >>> policy = agent.ask()  # fixed for one episode of yours
+    >>> states, actions, rewards = [[0]], [], []
+    >>> for period in range(20):
+    ...     actions.append(policy(states[-1], period))
+    ...     rewards.append(0.005)  # your system says
+    ...     states.append([0])
+    >>> agent.tell(states, actions, rewards)
+    >>> agent.episode
+    1
+    """
 
     name: ClassVar[str]
     #: Whether plans need standard deviations at all points of the planner.

@@ -7,7 +7,6 @@ is broken. A promise about numbers is about all their bits.
 """
 
 import contextlib
-import dataclasses
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ import numpy as np
 from kernelmdp.agents.base import Agent
 from kernelmdp.agents.loading import AGENTS, load
 from kernelmdp.agents.records import Table
+from kernelmdp.conformance import Conformance
 from kernelmdp.domains import Domain
 from kernelmdp.envs import Environment, make
 from kernelmdp.errors import ArgumentError, ConformanceError, KernelMDPError
@@ -34,26 +34,21 @@ PROBES = 8
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 
 
-@dataclasses.dataclass(frozen=True)
-class Conformance:
-    """Which promises were found kept, and which could not be checked and why."""
-
-    agent: str
-    checked: tuple[str, ...]
-    skipped: tuple[str, ...]
-
-    def __str__(self) -> str:
-        lines = [f"{self.agent}: {len(self.checked)} promises kept"]
-        lines += [f"  kept     {promise}" for promise in self.checked]
-        lines += [f"  skipped  {promise}" for promise in self.skipped]
-        return "\n".join(lines)
-
-
 def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> Conformance:
     """Check an agent against all that is promised of agents.
 
     ``make_agent(task, seed)`` makes a new agent. The task is a small environment of one state
     coordinate unless given. A given one should be small too: about twenty episodes are played.
+
+    >>> import kernelmdp as km
+    >>> class Idle(km.Random):
+    ...     def learn(self, episodes, *, progress=True):
+    ...         return km.agents.Result("river", "idle", "", km.agents.Table([]))
+    >>> try:
+    ...     check_agent(lambda task, seed: Idle(task, seed=seed), task=km.make("riverswim"))
+    ... except km.errors.ConformanceError as error:
+    ...     print(error.promise)
+    learn gives a table of one row an episode, with finite returns
     """
     task = make("rkhs", horizon=3) if task is None else task
     checked: list[str] = []

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import gymnasium
+
 from kernelmdp.agents import checkpoint
 from kernelmdp.agents.base import Agent, Told
 from kernelmdp.agents.baselines import Greedy, Oracle, Random
 from kernelmdp.agents.gp_ucrl import GPUCRL
 from kernelmdp.agents.lqr import OFULQ, CertaintyEquivalence, LQRThompson
-from kernelmdp.agents.planning import planner_of
+from kernelmdp.agents.planning import PLANNERS, planner_of
 from kernelmdp.agents.problem import find_task, gymnasium_task, problem_of
 from kernelmdp.agents.psrl import PSRL
 from kernelmdp.agents.tabular import UCBVI, UCRL2, DirichletPSRL
@@ -22,11 +24,21 @@ AGENTS: dict[str, type[Agent]] = {
 }
 
 
-def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) -> Agent:
+def load(
+    path: Any, *, task: Any = None, reward: Any = None, noise: Any = None, planner: Any = None
+) -> Agent:
     """An agent as it was saved.
 
     ``task`` is needed when the agent was made for an object rather than a name; ``reward`` when
-    its reward was a function of the user's, ``noise`` when its noise was given.
+    its reward was a function of the user's, ``noise`` when its noise was given, ``planner`` when
+    that was of a class of the user's own.
+
+    >>> import os, tempfile
+    >>> agent = GPUCRL("riverswim", seed=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     agent.save(os.path.join(folder, "agent.kmdp"))
+    ...     load(os.path.join(folder, "agent.kmdp")).seed
+    3
     """
     description, arrays = checkpoint.read(path)
     try:
@@ -51,11 +63,17 @@ def load(path: Any, *, task: Any = None, reward: Any = None, noise: Any = None) 
             raise ArgumentError("noise", f"the noise the agent was made with, {words[name]}", None)
     try:
         words["confidence"] = Confidence(**words["confidence"])
-        if words["planner"] != "paper":
+        if planner is not None:
+            words["planner"] = planner
+        elif words["planner"] != "paper":
+            if words["planner"]["kind"] not in PLANNERS:
+                expected = f"the planner the agent was made with ({words['planner']['kind']})"
+                raise ArgumentError("planner", expected, None)
             words["planner"] = planner_of(words["planner"])
     except (AttributeError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
-    task = find_task(task)
+    # An environment of Gymnasium's does not always know its horizon.
+    task = find_task(task, horizon=saved["horizon"] if isinstance(task, gymnasium.Env) else None)
     # Before the agent is made, which may fail for reasons that only follow from this one.
     own = ("reward", "reward_kernel", "transition_kernel", "noise", "kernel")
     here = problem_of(task, **{name: words.get(name) for name in own}).summary()

@@ -20,7 +20,7 @@ PLANNERS: dict[str, Any] = {
 def as_planner(given: Any, problem: Problem) -> Any:
     """A planner, or the word for one, with the sizes that suit the problem."""
     if not isinstance(given, str):
-        if not isinstance(given, tuple(PLANNERS.values())):
+        if not callable(given) or not hasattr(given, "points"):
             raise ArgumentError("planner", "a planner or the word for one", repr(given))
         return given
     word = choice("planner", given, ("auto", "grid", "bonus", "paper", "mpc", "riccati", "arms"))
@@ -39,8 +39,10 @@ def as_planner(given: Any, problem: Problem) -> Any:
 
 
 def described(planner: Any) -> dict[str, Any]:
-    """A planner in plain words and numbers; ``planner_of`` makes it again."""
-    return {"kind": type(planner).__name__, **dataclasses.asdict(planner)}
+    """A planner in plain words and numbers; ``planner_of`` makes it again, unless it is of a user's
+    own class, which has only a name here."""
+    kind = type(planner).__name__
+    return {"kind": kind, **dataclasses.asdict(planner)} if kind in PLANNERS else {"kind": kind}
 
 
 def planner_of(words: dict[str, Any]) -> Any:

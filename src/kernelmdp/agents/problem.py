@@ -21,7 +21,7 @@ from kernelmdp.gp.means import Constant, as_mean
 from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential, kernel
 from kernelmdp.mdp import MDP, Categorical, Gaussian, Model, Noise
 from kernelmdp.mdp.noise import as_noise
-from kernelmdp.numerics.checks import float_array
+from kernelmdp.numerics.checks import float_array, integer
 
 #: Lengthscales when nothing is said, as a share of an axis times √d; noise, as a share of it.
 LENGTHSCALE, NOISE = 0.2, 0.01
@@ -36,6 +36,11 @@ class Problem:
     """Spaces, horizon, kernels, noise laws and constants; no truth.
 
     ``reward`` is a known reward function of points (n, d), or None when it is to be learned.
+    ``Problem.unknown`` makes one from spaces and a horizon alone.
+
+    >>> heater = Problem.unknown(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
+    >>> heater.planner, heater.fitted
+    ('grid', True)
     """
 
     name: str
@@ -66,6 +71,34 @@ class Problem:
     termination: Callable[..., Any] | None = None
     #: What holds every mean reward, where a user knows it.
     reward_bounds: tuple[float, float] | None = None
+
+    @classmethod
+    def unknown(
+        cls, *, states: Box, actions: Domain, horizon: int, name: str = "problem"
+    ) -> "Problem":
+        """A system of which no more is known than where it lives: kernels and noise are fitted to
+        the data, a grid plans up to two coordinates of the state and MPC more.
+
+        Reward functions, kernels and noise that are known are words of the agent.
+        """
+        points = join(state=states, action=actions)
+        usual = usual_kernel(points)
+        low, high = states.bounds
+        return cls(
+            name=name,
+            states=states,
+            actions=actions,
+            horizon=integer("horizon", horizon, least=1),
+            reward_kernel=usual,
+            transition_kernel=usual @ Index(states.dimension),
+            reward=None,
+            reward_noise=Gaussian(NOISE, estimated=True),
+            transition_noise=Gaussian(NOISE * STEP * (high - low), estimated=True),
+            offset="identity",
+            scale=tuple(STEP * (high - low)),
+            planner="grid" if states.dimension <= 2 else "mpc",
+            fitted=True,
+        )
 
     def __post_init__(self) -> None:
         if not self.scale:
@@ -319,25 +352,10 @@ def _fitting_itself(problem: Problem) -> Problem:
 def _problem_of_gymnasium(task: GymnasiumTask) -> Problem:
     if isinstance(task.states, FiniteSet):
         return _problem_of_table(task)
-    points = join(state=task.states, action=task.actions)
-    usual = usual_kernel(points)
-    low, high = task.states.bounds
-    return Problem(
-        name=task.name,
-        states=task.states,
-        actions=task.actions,
-        horizon=task.horizon,
-        reward_kernel=usual,
-        transition_kernel=usual @ Index(task.states.dimension),
-        reward=None,
-        reward_noise=Gaussian(NOISE, estimated=True),
-        transition_noise=Gaussian(NOISE * STEP * (high - low), estimated=True),
-        offset="identity",
-        scale=tuple(STEP * (high - low)),
-        planner="grid" if task.states.dimension <= 2 else "mpc",
-        fitted=True,
-        unbounded=task.unbounded,
+    found = Problem.unknown(
+        states=task.states, actions=task.actions, horizon=task.horizon, name=task.name
     )
+    return dataclasses.replace(found, unbounded=task.unbounded)
 
 
 def _problem_of_table(task: GymnasiumTask) -> Problem:

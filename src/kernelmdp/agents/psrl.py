@@ -27,6 +27,13 @@ class PSRL(Agent):
     For episodes l = 1, 2, …: draw one MDP M_l from the posterior; choose π_l that is optimal for
     it; play it; update the posteriors with what was seen, rewards too (the paper's listing forgets
     them). The posterior has the true noise variance; the regularisers H and mH are GP-UCRL's.
+
+    >>> import kernelmdp as km
+    >>> agent = km.PSRL("riverswim", seed=0)
+    >>> len(agent.learn(episodes=2, progress=False).episodes)
+    2
+    >>> agent.predict([5], period=0)  # against the stream, or with it
+    array([1.])
     """
 
     name: ClassVar[str] = "psrl"

@@ -61,7 +61,13 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What ``learn`` gives back: the table, and what the theory says of the run."""
+    """What ``learn`` gives back: the table, and what the theory says of the run.
+
+    >>> import kernelmdp as km
+    >>> result = km.Random("riverswim", seed=0).learn(episodes=2, progress=False)
+    >>> result.agent, result.name, len(result.episodes)
+    ('random', 'riverswim', 2)
+    """
 
     name: str
     agent: str

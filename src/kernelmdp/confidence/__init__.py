@@ -1,4 +1,9 @@
-"""Confidence sets: what is known of an MDP, how far it may be from that, and with what chance."""
+"""Confidence sets: what is known of an MDP, how far it may be from that, and with what chance.
+
+>>> import kernelmdp as km
+>>> km.confidence.as_confidence("practical").scale
+0.1
+"""
 
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.beta import (

@@ -45,7 +45,15 @@ class Stretched(Module):
 
 
 class Beliefs(Module):
-    """Posteriors after the data seen so far; ``condition`` returns others."""
+    """Posteriors after the data seen so far; ``condition`` returns others.
+
+    >>> import kernelmdp as km
+    >>> beliefs = km.PSRL("riverswim", seed=0).beliefs  # before any data
+    >>> beliefs.reward_known, beliefs.gains
+    (False, (0.0, 0.0))
+    >>> beliefs.predict_reward(jnp.zeros((1, 2)))[1].shape
+    (1,)
+    """
 
     reward: Posterior | Callable[..., Any]
     transition: Posterior

@@ -48,13 +48,21 @@ def net_counts(
     the state, q for those of the action), L̄ bounds every partial derivative. Cell centres are then
     within 1/(2 l²) of the function, half of what the paper allows. The paper has no ⌈·⌉ and no
     max(1, ·) (math B25). An axis of length 0 needs one cell.
+
+    >>> sides, together = jnp.array([1.0, 2.0]), jnp.array([2.0, 2.0])
+    >>> net_counts(sides=sides, together=together, slope=1.0, episode=2)
+    Array([16., 32.], dtype=float64)
     """
     wanted = 2 * sides * together * (_real(episode) ** 2 * _real(slope))
     return jnp.maximum(1.0, jnp.ceil(wanted))
 
 
 def log_cells(counts: Float[Array, " d"]) -> Float[Array, ""]:
-    """ln of the number of cells, Σ_j ln q_j: |S_l| |A_l| itself is never formed."""
+    """ln of the number of cells, Σ_j ln q_j: |S_l| |A_l| itself is never formed.
+
+    >>> round(float(log_cells(jnp.array([10.0, 20.0]))), 4)  # ln 200
+    5.2983
+    """
     return jnp.sum(jnp.log(counts))
 
 
@@ -64,6 +72,9 @@ def gp_beta(
     """β = √(2[ln|S_l| + ln|A_l| + ln m + 2 ln π + 2 ln l − ln δ]), for draws of a GP on boxes.
 
     With one output the β of the reward, with m that of the transition (paper, appendix D).
+
+    >>> round(float(gp_beta(log_cells=5.0, episode=3, delta=0.1)), 3)
+    4.856
     """
     inside = _real(log_cells) + jnp.log(_real(outputs)) + _over_episodes(episode, delta)
     return jnp.sqrt(2 * inside)
@@ -75,6 +86,9 @@ def finite_beta(
     """β = √(2 ln(|Z| m π² l²/(2δ))), for draws of a GP on finitely many points: no net, no slack.
 
     Σ_l 2δ/(π² l²) = δ/3: half of what nets cost, since no derivative needs a bound.
+
+    >>> round(float(finite_beta(points=12, episode=1, delta=0.1)), 3)
+    3.573
     """
     inside = jnp.log(_real(points)) + jnp.log(_real(outputs)) + _over_episodes(episode, delta)
     return jnp.sqrt(2 * (inside - jnp.log(2.0)))
@@ -85,6 +99,9 @@ def joint_beta(single: Number, outputs: int) -> Float[Array, ""]:
 
     The error of m outputs is N(0, Σ(z)), so P(‖Σ^{−1/2} error‖ > √m + t) ≤ exp(−t²/2), which serves
     the shapes "lmax" and "ellipsoid". The paper's bound, output by output, only serves "trace".
+
+    >>> float(joint_beta(2.0, 4))  # √m + β
+    4.0
     """
     return _real(single) if outputs == 1 else jnp.sqrt(float(outputs)) + _real(single)
 
@@ -97,6 +114,9 @@ def misspecified_beta(
 
     f = g + r with ‖g‖ ≤ B in the space of k_r and |r| ≤ B √e (Aronszajn). The N values of r in the
     data move the posterior mean by at most σ(z) √(N/λ) B √e; r(z) itself adds B √e to the width.
+
+    >>> float(misspecified_beta(2.0, norm_bound=1.0, error=1e-4, count=100, regulariser=0.01))
+    3.0
     """
     drift = jnp.sqrt(_real(count) * _real(error) / _real(regulariser))
     return _real(beta) + _real(norm_bound) * drift

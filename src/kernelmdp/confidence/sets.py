@@ -32,6 +32,12 @@ class Plausible(Model):
 
     Rewards are intersected with ``reward_range`` (math B24). Everything that changes from episode
     to episode is an array leaf: a program compiled for one episode serves the next.
+
+    >>> import kernelmdp as km
+    >>> plausible = km.GPUCRL("riverswim", seed=0).confidence_sets().plausible
+    >>> centre, width = plausible.reward(jnp.array([[0.0, 0.0]]))
+    >>> bool(width[0] > 0)
+    True
     """
 
     beliefs: Beliefs
@@ -115,7 +121,12 @@ class Plausible(Model):
 
 
 class Coverage(NamedTuple):
-    """Largest |error|/width over points, for reward and transition; at most 1 means inside."""
+    """Largest |error|/width over points, for reward and transition; at most 1 means inside.
+
+    >>> found = Coverage(reward_ratio=0.4, transition_ratio=1.2)
+    >>> found.reward, found.transition
+    (True, False)
+    """
 
     reward_ratio: float
     transition_ratio: float
@@ -136,6 +147,12 @@ class ConfidenceSets(Module):
 
     ``covered`` says whether the truth lies in both sets with the promised probability, ``reason``
     why, or why not.
+
+    >>> import kernelmdp as km
+    >>> agent = km.GPUCRL("riverswim", confidence="valid", seed=0)
+    >>> sets = agent.confidence_sets()
+    >>> sets.contains(agent.task.mdp.model, jnp.array([[0.0, 0.0], [5.0, 1.0]]))
+    True
     """
 
     plausible: Plausible

@@ -39,6 +39,11 @@ class Confidence:
     - ``norm_reward``, ``norm_transition``: bounds B_R and B_P of the norms of what is learned, for
       the transition (P − offset)/scale. None means unknown: those of ``assumed_norms`` are taken
       (by default what the problem suggests, or 1), and no theorem applies.
+
+    >>> Confidence(norm_reward=1.0, norm_transition=1.0).covered
+    True
+    >>> print(Confidence(scale=0.1, norm_reward=1.0, norm_transition=1.0).reason)
+    not covered: beta is scaled by 0.1
     """
 
     setting: str = "rkhs"

@@ -1,6 +1,12 @@
-"""Environments to learn in, each with its truth, and Gymnasium's in both directions."""
+"""Environments to learn in, each with its truth, and Gymnasium's in both directions.
+
+>>> import kernelmdp as km
+>>> km.envs.make("riverswim").mdp.horizon
+20
+"""
 
 from kernelmdp.envs.bandits import bandit
+from kernelmdp.envs.conformance import check_environment
 from kernelmdp.envs.cos_sin import cos_sin_pairs
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment, register
@@ -15,6 +21,7 @@ __all__ = [
     "GymnasiumTask",
     "bandit",
     "base_return",
+    "check_environment",
     "cos_sin_pairs",
     "from_gymnasium",
     "make",

@@ -19,6 +19,11 @@ from kernelmdp.mdp.linear import QuadraticTruth
 from kernelmdp.numerics.checks import choice, float_array, require_finite
 from kernelmdp.types import Key
 
+#: Nodes along each axis when nothing is said, by the number of axes.
+STATE_POINTS, ACTION_POINTS, FEW = {1: 101, 2: 61, 3: 25}, {1: 21, 2: 9}, 5
+#: What a field is that nobody gave; it is replaced when an environment is made.
+USUAL: Any = None
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Environment:
@@ -26,6 +31,17 @@ class Environment:
 
     Kernels act on points z = (state, action). Transitions are learned as the scaled residual
     (outcome − offset)/scale, where the offset is 0 ("zero") or the state ("identity").
+
+    >>> from kernelmdp import Box, kernel, kernels
+    >>> from kernelmdp.mdp import Gaussian
+    >>> box, noise = Box([-1.0], [1.0]), Gaussian(0.1)
+    >>> truth = Known(lambda z: -(z[:, 0] ** 2), lambda z: 0.9 * z[:, :1] + 0.3 * z[:, 1:])
+    >>> mdp = MDP(truth, states=box, actions=box, horizon=5, reward_noise=noise,
+    ...           transition_noise=noise)
+    >>> smooth = kernel("se(0.8)")
+    >>> env = Environment("drift", mdp, (0.8,), smooth, smooth @ kernels.Index(1))
+    >>> env.state_points, env.offset
+    ((101,), 'identity')
     """
 
     name: str
@@ -35,14 +51,15 @@ class Environment:
     start: tuple[float, ...] | Callable[[Key], Any]
     reward_kernel: Kernel
     transition_kernel: OutputKernel
-    offset: str
-    #: One number for each coordinate of the state.
-    scale: tuple[float, ...]
-    #: Nodes along each axis that a grid planner needs for a sensible policy.
-    state_points: tuple[int, ...]
-    action_points: tuple[int, ...]
-    #: The same for the optimal value, at least as fine.
-    optimum_points: tuple[tuple[int, ...], tuple[int, ...]]
+    offset: str = "identity"
+    #: One number for each coordinate of the state; 1 unless given.
+    scale: tuple[float, ...] = USUAL
+    #: Nodes along each axis that a grid planner needs for a sensible policy; a usual number unless
+    #: given.
+    state_points: tuple[int, ...] = USUAL
+    action_points: tuple[int, ...] = USUAL
+    #: The same for the optimal value, at least as fine; half the spacing unless given.
+    optimum_points: tuple[tuple[int, ...], ...] = USUAL
     #: Norms of R̄ and of the scaled residual for these kernels; None where there is none or it is
     #: not known.
     norm_reward: float | None = None
@@ -76,6 +93,18 @@ class Environment:
         m, q = self.mdp.states.dimension, self.mdp.actions.dimension
         choice("offset", self.offset, ("zero", "identity", "uniform"))
         choice("planner", self.planner, ("grid", "mpc", "riccati", "arms"))
+        usual = {
+            "scale": (1.0,) * self.seen.mean_dimension,
+            "state_points": (STATE_POINTS.get(m, FEW),) * m,
+            "action_points": (ACTION_POINTS.get(q, FEW),) * q,
+        }
+        for name, value in usual.items():
+            if getattr(self, name) is USUAL:
+                object.__setattr__(self, name, value)
+        if self.optimum_points is USUAL:
+            # An odd number of nodes, so that half the cells are a grid too.
+            finer = (tuple(2 * n - 1 for n in self.state_points), self.action_points)
+            object.__setattr__(self, "optimum_points", finer)
         fine_states, fine_actions = self.optimum_points
         for argument, given, size in (
             ("scale", self.scale, self.seen.mean_dimension),

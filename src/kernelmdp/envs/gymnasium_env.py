@@ -41,6 +41,10 @@ def register() -> None:
 
     An episode ends by truncation after the environment's own horizon, which options may change, so
     there is no time limit besides.
+
+    >>> register()
+    >>> "kernelmdp/Rkhs-v0" in gymnasium.registry
+    True
     """
     for identifier, name in IDS.items():
         if identifier not in gymnasium.registry:
@@ -59,6 +63,12 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
     "outcome" (before its projection to the state space; the start itself at reset), and the
     "period" that comes next, counted from 0. With ``observation="cos-sin"`` an angle is observed
     as its cosine and sine. Pendulums and cart-poles are drawn with ``render_mode="rgb_array"``.
+
+    >>> env = GymnasiumEnvironment("rkhs", instance=1)
+    >>> observation, info = env.reset(seed=0)
+    >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+    >>> observation.shape, "outcome" in info
+    ((1,), True)
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012

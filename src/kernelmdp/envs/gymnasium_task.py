@@ -24,7 +24,14 @@ RESETS = 8
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GymnasiumTask:
-    """Spaces, horizon and a way to play; the truth is not known here."""
+    """Spaces, horizon and a way to play; the truth is not known here.
+
+    >>> task = from_gymnasium("Pendulum-v1", horizon=5)
+    >>> task.states.dimension, task.horizon  # the cosine and sine are one angle
+    (2, 5)
+    >>> task.play(lambda state, period: [0.0], seed=0).rewards.shape
+    (5,)
+    """
 
     env: gymnasium.Env[Any, Any]
     #: A box, or the numbers 0, 1, … of a Discrete space.

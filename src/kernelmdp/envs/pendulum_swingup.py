@@ -97,7 +97,13 @@ def _motion_kernel(part: float) -> Kernel:
 
 
 def base_return(environment: Environment, start: Any, actions: Any) -> float:
-    """The sum of the 400 base rewards of playing the actions (H, 1), each held, from a state."""
+    """The sum of the 400 base rewards of playing the actions (H, 1), each held, from a state.
+
+    >>> import kernelmdp as km
+    >>> env = km.make("pendulum-swingup")
+    >>> base_return(env, env.start, jnp.zeros((100, 1)))  # hanging still costs and earns nothing
+    0.0
+    """
     reward = environment.known_reward
     if not isinstance(reward, SparseReward):
         raise ArgumentError("environment", "pendulum-swingup", environment.name)

@@ -49,7 +49,11 @@ MAKERS: dict[str, Callable[..., Environment]] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names ``make`` knows."""
+    """The names ``make`` knows.
+
+    >>> "riverswim" in names()
+    True
+    """
     return tuple(MAKERS)
 
 

@@ -1,4 +1,9 @@
-"""Runs on disk: started, stopped, gone on with, and checked against the theory."""
+"""Runs on disk: started, stopped, gone on with, and checked against the theory.
+
+>>> from kernelmdp.experiments import RunConfig
+>>> RunConfig("rkhs", "psrl").seed
+0
+"""
 
 from kernelmdp.experiments.audit import Audit, audit
 from kernelmdp.experiments.bounds import RunBound, run_bound

@@ -42,7 +42,15 @@ COMPARED = {
 
 @dataclasses.dataclass(frozen=True)
 class Audit:
-    """What was checked, what the run's regret is certified to be, and what it was."""
+    """What was checked, what the run's regret is certified to be, and what it was.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "random"), folder, episodes=1)
+    ...     audit(folder).episodes
+    1
+    """
 
     folder: pathlib.Path
     agent: str
@@ -66,7 +74,15 @@ class Audit:
 
 
 def audit(folder: Any) -> Audit:
-    """Check a run's folder, as ``kmdp audit`` does."""
+    """Check a run's folder, as ``kmdp audit`` does.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "random"), folder, episodes=1)
+    ...     audit(folder).agent
+    'random'
+    """
     stored = read_run(folder)
     found = replay(stored)
     promised, certificates = promises(stored, found)

@@ -41,6 +41,10 @@ class RunBound:
 
     ``gains`` are certified bounds of the information about reward and transition that so many
     episodes can give, from which the theorem's bound is made.
+
+    >>> import kernelmdp as km
+    >>> run_bound(km.Random("riverswim", seed=0)).at is None
+    True
     """
 
     text: str
@@ -66,7 +70,12 @@ class RunBound:
 
 
 def run_bound(agent: Agent) -> RunBound:
-    """Which theorem is about this agent and its task, with its curve; nothing is computed yet."""
+    """Which theorem is about this agent and its task, with its curve; nothing is computed yet.
+
+    >>> import kernelmdp as km
+    >>> run_bound(km.GPUCRL("riverswim", confidence="valid", seed=0)).at is not None
+    True
+    """
     why = _apart(agent) if isinstance(agent, GPUCRL | PSRL) else None
     try:
         if why is None and isinstance(agent, GPUCRL):

@@ -39,7 +39,11 @@ WORDS = (
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """What a run is: enough to repeat it."""
+    """What a run is: enough to repeat it.
+
+    >>> RunConfig("riverswim", "psrl", seed=3).agent
+    'psrl'
+    """
 
     env: str
     agent: str = "gp-ucrl"
@@ -95,7 +99,15 @@ class RunConfig:
 
 
 def read_config(folder: Any) -> RunConfig:
-    """The configuration of a run's folder."""
+    """The configuration of a run's folder.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "random"), folder, episodes=1)
+    ...     read_config(folder).env
+    'riverswim'
+    """
     path = pathlib.Path(folder) / "config.toml"
     if not path.is_file():
         raise ArgumentError("folder", "the folder of a run, with config.toml", str(folder))

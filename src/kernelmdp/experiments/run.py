@@ -33,6 +33,13 @@ def run(
     """Play until the folder holds ``episodes`` episodes.
 
     ``watch`` may show rows as they come; those it sees are on disk.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = run(RunConfig("riverswim", "random"), folder, episodes=1)
+    ...     both = run(RunConfig("riverswim", "random"), folder, episodes=2)  # goes on
+    >>> len(both.episodes)
+    2
     """
     place = pathlib.Path(folder)
     _require_own(config, place)

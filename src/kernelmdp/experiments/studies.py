@@ -21,7 +21,11 @@ TRIALS = "trials"
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A study on disk."""
+    """A study on disk.
+
+    >>> Study(pathlib.Path("studies/small"), trials=(), failed={}).folder.name
+    'small'
+    """
 
     folder: pathlib.Path
     #: Folders of its runs.

@@ -38,6 +38,14 @@ class Posterior(Module):
 
     Immutable: ``condition`` returns another posterior and leaves this one as it was. Made by
     ``posterior``; see there for an example.
+
+    >>> import kernelmdp as km
+    >>> line = km.Box([0.0], [1.0])
+    >>> prior = km.gp.posterior(km.kernel("linear"), noise_variance=0.1, domain=line)
+    >>> after = prior.condition([[1.0]], [2.0])
+    >>> mean, std = after.predict([[1.0]])
+    >>> round(float(mean[0]), 4), prior.count, after.count  # 2 · 1/(1 + 0.1)
+    (1.8182, 0, 1)
     """
 
     kernel: Kernel | OutputKernel

@@ -23,6 +23,13 @@ class FunctionSample(Module):
 
     Values have shape (n,), or (n, m) for m outputs. ``exact`` says whether its law is that of the
     posterior (of the compiled kernel, when one was compiled) or approximates it.
+
+    >>> import kernelmdp as km
+    >>> line = km.Box([0.0], [1.0])
+    >>> posterior = km.gp.posterior(km.kernel("linear"), noise_variance=0.1, domain=line)
+    >>> f = posterior.sample(key=jax.random.key(0))
+    >>> bool(f(jnp.array([[0.5]]))[0] == f(jnp.array([[0.5]]))[0]), f.exact
+    (True, True)
     """
 
     layout: Layout
@@ -64,6 +71,12 @@ class LazySample:
 
     Every value handed out is remembered and conditioned on, so the function never contradicts
     itself; query j costs (N + j)². It changes as it is used, so it cannot be jitted.
+
+    >>> import kernelmdp as km
+    >>> posterior = km.gp.posterior(km.kernel("se(0.5)"), noise_variance=0.1, dimension=1)
+    >>> f = posterior.sample(key=jax.random.key(0), method="lazy")
+    >>> float(f([[0.5]])[0]) == float(f([[0.5]])[0])
+    True
     """
 
     exact = True

@@ -1,6 +1,12 @@
-"""Kernels, their algebra and their text form."""
+"""Kernels, their algebra and their text form.
+
+>>> import kernelmdp as km
+>>> km.kernels.SquaredExponential(0.5).on("state") + km.kernel("linear[action]")
+se(0.5)[state] + linear[action]
+"""
 
 from kernelmdp.kernels.base import Kernel, Product, Restricted, Scaled, Sum
+from kernelmdp.kernels.conformance import check_kernel
 from kernelmdp.kernels.discrete import Coregional, Index, OneHot
 from kernelmdp.kernels.facts import Facts
 from kernelmdp.kernels.function import Function
@@ -33,6 +39,7 @@ __all__ = [
     "Scaled",
     "SquaredExponential",
     "Sum",
+    "check_kernel",
     "kernel",
     "normalise",
 ]

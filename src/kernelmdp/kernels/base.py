@@ -34,7 +34,13 @@ SUM, PRODUCT, ATOM = 0, 1, 2
 
 
 class Kernel(Module):
-    """A positive semi-definite function of two points in d coordinates."""
+    """A positive semi-definite function of two points in d coordinates.
+
+    >>> import kernelmdp as km
+    >>> kernel = 2.0 * km.kernel("se(0.5)").on("state") + km.kernel("linear").on("action")
+    >>> kernel
+    2.0 * se(0.5)[state] + linear[action]
+    """
 
     @abc.abstractmethod
     def pair(self, x: Point, y: Point) -> Scalar:
@@ -190,7 +196,12 @@ def embrace(kernel: Kernel, level: int) -> str:
 
 
 class Sum(Kernel):
-    """k₁ + k₂; with restrictions to different coordinates, the paper's k₁ ⊕ k₂."""
+    """k₁ + k₂; with restrictions to different coordinates, the paper's k₁ ⊕ k₂.
+
+    >>> import kernelmdp as km
+    >>> type(km.kernel("se(1.0) + linear")).__name__
+    'Sum'
+    """
 
     left: Kernel
     right: Kernel
@@ -241,7 +252,12 @@ class Sum(Kernel):
 
 
 class Product(Kernel):
-    """k₁·k₂; with restrictions to different coordinates, the paper's k₁ ⊗ k₂."""
+    """k₁·k₂; with restrictions to different coordinates, the paper's k₁ ⊗ k₂.
+
+    >>> import kernelmdp as km
+    >>> km.kernel("linear[0]") * km.kernel("linear[1]")
+    linear[0] * linear[1]
+    """
 
     left: Kernel
     right: Kernel
@@ -305,7 +321,12 @@ class Product(Kernel):
 
 
 class Scaled(Kernel):
-    """c·k with c > 0."""
+    """c·k with c > 0.
+
+    >>> import kernelmdp as km
+    >>> (3.0 * km.kernel("constant(1.0)"))([[0.0]])
+    Array([[3.]], dtype=float64)
+    """
 
     kernel: Kernel
     factor: Array
@@ -362,7 +383,12 @@ class Scaled(Kernel):
 
 
 class Restricted(Kernel):
-    """A kernel that looks only at some coordinates, given by position or by one name."""
+    """A kernel that looks only at some coordinates, given by position or by one name.
+
+    >>> import kernelmdp as km
+    >>> km.kernel("linear").on([1])([[5.0, 2.0]])
+    Array([[4.]], dtype=float64)
+    """
 
     kernel: Kernel
     coordinates: str | tuple[int, ...] = eqx.field(static=True)

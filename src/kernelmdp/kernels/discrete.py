@@ -33,7 +33,12 @@ def _require_one(dimension: int, kernel: Kernel) -> None:
 
 
 class Index(Kernel):
-    """1{i = j} on {0, ..., size − 1}: different points share nothing."""
+    """1{i = j} on {0, ..., size − 1}: different points share nothing.
+
+    >>> Index(3)([[0.0], [1.0]])
+    Array([[1., 0.],
+           [0., 1.]], dtype=float64)
+    """
 
     size: int = eqx.field(static=True)
 
@@ -75,7 +80,11 @@ class Index(Kernel):
 
 
 class Coregional(Kernel):
-    """B[i, j] on {0, ..., size − 1} for a symmetric positive semi-definite matrix B."""
+    """B[i, j] on {0, ..., size − 1} for a symmetric positive semi-definite matrix B.
+
+    >>> Coregional([[1.0, 0.5], [0.5, 1.0]])([[0.0]], [[1.0]])
+    Array([[0.5]], dtype=float64)
+    """
 
     matrix: Array
     root: Array  # B = root rootᵀ, rank columns

@@ -20,7 +20,13 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """Constants of one kernel on one domain; see the module's text."""
+    """Constants of one kernel on one domain; see the module's text.
+
+    >>> import kernelmdp as km
+    >>> facts = km.kernel("se(0.5)").facts(km.Box([0.0], [1.0]))
+    >>> facts.variance_bound, facts.lipschitz
+    (1.0, 2.0)
+    """
 
     variance_bound: float
     lipschitz: float

@@ -8,7 +8,13 @@ from kernelmdp.kernels.base import Kernel, Scaled
 
 
 class Normalised(NamedTuple):
-    """A kernel with κ ≤ 1 and the factor by which norms of the same functions grew."""
+    """A kernel with κ ≤ 1 and the factor by which norms of the same functions grew.
+
+    >>> import kernelmdp as km
+    >>> normalised = normalise(km.kernel("constant(4.0)"), km.Box([0.0], [1.0]))
+    >>> normalised.norm_factor
+    2.0
+    """
 
     kernel: Kernel
     norm_factor: float

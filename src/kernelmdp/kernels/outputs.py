@@ -23,7 +23,13 @@ from kernelmdp.numerics.modules import Module
 
 
 class OutputKernel(Module):
-    """k((x, i), (y, j)) for points x, y and outputs i, j."""
+    """k((x, i), (y, j)) for points x, y and outputs i, j.
+
+    >>> import kernelmdp as km
+    >>> transition = km.kernel("se(1.0) @ index(2)")
+    >>> transition.outputs, transition([[0.0], [1.0]]).shape  # two points with two outputs each
+    (2, (4, 4))
+    """
 
     @property
     @abc.abstractmethod
@@ -86,7 +92,12 @@ def with_outputs(points: Float[Array | np.ndarray, "n d"], outputs: int) -> Floa
 
 
 class Coregionalised(OutputKernel):
-    """k(x, y) B[i, j], B the identity (Index) or any positive semi-definite matrix (Coregional)."""
+    """k(x, y) B[i, j], B the identity (Index) or any positive semi-definite matrix (Coregional).
+
+    >>> import kernelmdp as km
+    >>> km.kernel("se(1.0)") @ km.kernels.Coregional([[1.0, 0.5], [0.5, 1.0]])
+    se(1.0) @ coregional([[1.0, 0.5], [0.5, 1.0]])
+    """
 
     kernel: Kernel
     index: Index | Coregional
@@ -115,7 +126,12 @@ class Coregionalised(OutputKernel):
 
 
 class Independent(OutputKernel):
-    """1{i = j} k_i(x, y): a kernel of its own for every output."""
+    """1{i = j} k_i(x, y): a kernel of its own for every output.
+
+    >>> import kernelmdp as km
+    >>> Independent([km.kernel("se(1.0)"), km.kernel("linear")]).outputs
+    2
+    """
 
     kernels: tuple[Kernel, ...]
 
@@ -151,7 +167,12 @@ class Independent(OutputKernel):
 
 
 class OutputSum(OutputKernel):
-    """The sum of two transition kernels, such as k₁ ⊗ B₁ + k₂ ⊗ B₂."""
+    """The sum of two transition kernels, such as k₁ ⊗ B₁ + k₂ ⊗ B₂.
+
+    >>> import kernelmdp as km
+    >>> km.kernel("se(1.0)") @ Index(2) + km.kernel("linear") @ Index(2)
+    se(1.0) @ index(2) + linear @ index(2)
+    """
 
     left: OutputKernel
     right: OutputKernel

@@ -22,7 +22,11 @@ def _largest(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 class Constant(Kernel):
-    """c > 0 for every pair of points: an unknown offset."""
+    """c > 0 for every pair of points: an unknown offset.
+
+    >>> Constant(2.0)([[0.0]], [[5.0]])
+    Array([[2.]], dtype=float64)
+    """
 
     value: Array
 
@@ -57,7 +61,11 @@ class Constant(Kernel):
 
 
 class Linear(Kernel):
-    """xᵀy: features x, rank d, κ = ρ² = max ‖x‖², Λ = 1, Q = 0."""
+    """xᵀy: features x, rank d, κ = ρ² = max ‖x‖², Λ = 1, Q = 0.
+
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    Array([[11.]], dtype=float64)
+    """
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return jnp.dot(x, y)
@@ -87,6 +95,9 @@ class Polynomial(Kernel):
     """(c + xᵀy)^p with c ≥ 0: rank C(d+p, p), or C(d+p−1, p) when c = 0.
 
     With g(t) = (c + t)^p at t = ρ²: κ = g, Λ² = g″ρ² + g′, Q² = g⁗ρ⁴ + 4 g‴ρ² + 2 g″.
+
+    >>> Polynomial(3, 1.0)([[2.0]], [[1.0]])  # (1 + 2)³
+    Array([[27.]], dtype=float64)
     """
 
     degree: int = eqx.field(static=True)
@@ -160,5 +171,9 @@ class Polynomial(Kernel):
 
 
 def Quadratic() -> Polynomial:  # noqa: N802  (reads like the other kernels)
-    """(xᵀy)²: features x_i² and √2 x_i x_j; the quadratic forms sᵀPs with norm ‖P_sym‖_F."""
+    """(xᵀy)²: features x_i² and √2 x_i x_j; the quadratic forms sᵀPs with norm ‖P_sym‖_F.
+
+    >>> Quadratic()([[2.0]], [[3.0]])
+    Array([[36.]], dtype=float64)
+    """
     return Polynomial(degree=2, offset=0.0)

@@ -122,6 +122,9 @@ class Matern(Kernel):
     Closed forms at ν = 1/2, 3/2, 5/2; else a piecewise Chebyshev table built once from the Bessel
     function, with relative error below 1e-11. ν is fixed, not a parameter to differentiate.
     Λ² = ν/((ν−1)ℓ²) for ν > 1, Q² = 3ν²/((ν−1)(ν−2)ℓ⁴) for ν > 2, else not available.
+
+    >>> Matern(nu=0.5, lengthscale=1.0)([[0.0]], [[1.0]]).round(4)  # exp(−1)
+    Array([[0.3679]], dtype=float64)
     """
 
     lengthscale: Array
@@ -276,6 +279,9 @@ class Periodic(Kernel):
 
     It is the squared exponential of the points (cos, sin)(2πx/p) with the same lengthscale.
     With w = 2π/p: Λ = w/ℓ, Q² = w⁴ (3/ℓ⁴ + 1/ℓ²).
+
+    >>> Periodic(lengthscale=1.0, period=2.0)([[0.0]], [[2.0]])  # once around
+    Array([[1.]], dtype=float64)
     """
 
     lengthscale: Array

@@ -1,4 +1,9 @@
-"""What an MDP is: spaces, noise, models, policies, episodes and the value of a policy."""
+"""What an MDP is: spaces, noise, models, policies, episodes and the value of a policy.
+
+>>> import kernelmdp as km
+>>> km.mdp.Gaussian(0.1).standard_deviations(1)
+array([0.1])
+"""
 
 from kernelmdp.mdp.evaluation import (
     Value,

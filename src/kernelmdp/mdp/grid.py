@@ -26,7 +26,11 @@ QUADRATURE, REACH = 9, 4.0
 
 
 class Stencil(NamedTuple):
-    """Where to read a table for n points: indices and the weights they count with."""
+    """Where to read a table for n points: indices and the weights they count with.
+
+    >>> Stencil(where=jnp.array([[0, 1]]), weight=jnp.array([[0.25, 0.75]])).weight.sum()
+    Array(1., dtype=float64)
+    """
 
     where: Int[Array, "n c"]
     weight: Float[Array, "n c"]
@@ -59,6 +63,11 @@ class StateGrid:
 
     ``counts`` are nodes along each axis of a box (ignored for a finite set, whose points are the
     nodes). Tables over nodes are flat arrays; the lattice of U has its own, larger, size.
+
+    >>> from kernelmdp.domains import Box
+    >>> from kernelmdp.mdp import Gaussian
+    >>> StateGrid(Box([0.0], [1.0]), (5,), Gaussian(0.1)).nodes.ravel()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
 
     states: Domain

@@ -30,6 +30,16 @@ class MDP(Module):
 
     ``termination``, where there is one, takes points (n, d) and their next states (n, m) and says
     which episodes end there, (n,): these go on in that state without reward.
+
+    >>> import kernelmdp as km
+    >>> from kernelmdp.mdp import Gaussian, Known
+    >>> box = km.Box([-1.0], [1.0])
+    >>> truth = Known(lambda z: -(z[:, 0] ** 2), lambda z: z[:, :1] + z[:, 1:])
+    >>> noise = Gaussian(0.1)
+    >>> mdp = MDP(truth, states=box, actions=box, horizon=3, reward_noise=noise,
+    ...           transition_noise=noise)
+    >>> mdp.points.names
+    {'state': (0,), 'action': (1,)}
     """
 
     model: Model
@@ -86,6 +96,11 @@ class Episode(Module):
     """One episode: H + 1 states, and what happened in each of the H periods.
 
     ``outcomes`` are next states before their projection to the state space.
+
+    >>> states, actions, outcomes = jnp.zeros((3, 1)), jnp.ones((2, 1)), jnp.zeros((2, 1))
+    >>> episode = Episode(states, actions, jnp.array([1.0, 2.0]), outcomes)
+    >>> episode.total, episode.points.shape
+    (3.0, (2, 2))
     """
 
     states: Float[Array, "H1 m"]
@@ -112,6 +127,12 @@ def step(
     """Noisy rewards, raw outcomes and next states of n independent transitions.
 
     Of none of them the episode has ended before: see ``rollout``.
+
+    >>> import kernelmdp as km
+    >>> mdp, zeros = km.make("riverswim").mdp, jnp.zeros((4, 1))
+    >>> rewards, outcomes, after = step(mdp, zeros, zeros, key=jax.random.key(0))
+    >>> after.ravel()  # downstream there is nowhere to go but here
+    Array([0., 0., 0., 0.], dtype=float64)
     """
     reward_key, state_key = jax.random.split(key)
     outlook = mdp.model(jnp.concatenate([states, actions], axis=1))
@@ -126,7 +147,16 @@ def rollout(
 ) -> tuple[
     Float[Array, "H1 n m"], Float[Array, "H n q"], Float[Array, "H n"], Float[Array, "H n m"]
 ]:
-    """n episodes side by side: states, actions, rewards and raw outcomes, periods first."""
+    """n episodes side by side: states, actions, rewards and raw outcomes, periods first.
+
+    >>> import kernelmdp as km
+    >>> from kernelmdp.mdp.policy import Uniform
+    >>> env, key = km.make("riverswim"), jax.random.key(0)
+    >>> policy, starts = Uniform(env.mdp.actions, key), jnp.zeros((7, 1))
+    >>> states, actions, rewards, outcomes = rollout(env.mdp, policy, starts, key=key)
+    >>> states.shape, rewards.shape
+    ((21, 7, 1), (20, 7))
+    """
 
     def one(carry: tuple[Any, ...], period: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
         states, memory, over = carry
@@ -149,6 +179,13 @@ def rollout(
 
 
 def play(mdp: MDP, policy: Policy, start: Float[Array, " m"], *, key: Key) -> Episode:
-    """One episode of a policy in an MDP."""
+    """One episode of a policy in an MDP.
+
+    >>> import kernelmdp as km
+    >>> from kernelmdp.mdp.policy import Uniform
+    >>> env, key = km.make("riverswim"), jax.random.key(0)
+    >>> play(env.mdp, Uniform(env.mdp.actions, key), env.starts(key), key=key).states.shape
+    (21, 1)
+    """
     states, actions, rewards, outcomes = rollout(mdp, policy, start[None, :], key=key)
     return Episode(states[:, 0], actions[:, 0], rewards[:, 0], outcomes[:, 0])

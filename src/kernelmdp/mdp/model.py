@@ -24,6 +24,9 @@ class Outlook(NamedTuple):
     states are ``state`` + the ball of radius ``radius`` (in the metric of the MDP), or, when
     ``root`` is given, the ellipsoid ``state`` + root·(unit ball), or, when ``sides`` are, the box
     ``state`` ± sides. None means width zero.
+
+    >>> Outlook(reward=jnp.zeros(1), state=jnp.zeros((1, 2))).certain  # a plain MDP
+    True
     """
 
     reward: Float[Array, " n"]
@@ -40,7 +43,11 @@ class Outlook(NamedTuple):
 
 
 class Model(Module):
-    """From points z = (s, a) to what may happen there."""
+    """From points z = (s, a) to what may happen there.
+
+    >>> isinstance(Known(lambda z: z[:, 0], lambda z: z[:, :1]), Model)
+    True
+    """
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Outlook: ...
@@ -57,6 +64,10 @@ class Known(Model):
     """One mean reward function and one mean transition function: a plain MDP.
 
     Both take points (n, d) and give (n,) and (n, m).
+
+    >>> model = Known(lambda z: z[:, 0], lambda z: z[:, :1] + z[:, 1:])
+    >>> model(jnp.array([[1.0, 2.0]])).state
+    Array([[3.]], dtype=float64)
     """
 
     reward: Callable[..., Any]

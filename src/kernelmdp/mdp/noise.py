@@ -25,7 +25,12 @@ from kernelmdp.types import Key
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Noise(abc.ABC):
-    """One size for each axis, or one for all; 0 means that the axis has no noise."""
+    """One size for each axis, or one for all; 0 means that the axis has no noise.
+
+    >>> from kernelmdp.mdp import Gaussian
+    >>> isinstance(Gaussian([0.1, 0.2]), Noise), Gaussian([0.1, 0.2]).standard_deviations(2)
+    (True, array([0.1, 0.2]))
+    """
 
     sizes: tuple[float, ...]
     estimated: bool = False
@@ -119,7 +124,11 @@ class Gaussian(Noise):
 
 
 class Uniform(Noise):
-    """ε uniform on [−size, size] along each axis; bounded, and size/√3-sub-Gaussian."""
+    """ε uniform on [−size, size] along each axis; bounded, and size/√3-sub-Gaussian.
+
+    >>> Uniform(0.3).standard_deviations(1).round(4)
+    array([0.1732])
+    """
 
     @property
     def _unit_deviation(self) -> float:
@@ -144,6 +153,11 @@ class Categorical(Noise):
     One-hot vectors e with mean p are vector sub-Gaussian with σ² = 1/2 (math D4, Hoeffding);
     their coordinates have variance p(1 − p), on average over a table ``variance``, or where that
     is not known its mean under the Dirichlet(1/S) prior, (1/S)(1 − 1/S)/2.
+
+    >>> from kernelmdp.domains import FiniteSet
+    >>> three = FiniteSet([[0.0], [1.0], [2.0]])
+    >>> Categorical(three).mean_dimension(three)
+    3
     """
 
     states: FiniteSet = dataclasses.field(kw_only=True)

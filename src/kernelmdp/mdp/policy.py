@@ -21,6 +21,12 @@ class Policy(Module):
 
     Some remember within an episode what they thought of before, to think less: ``decide`` hands
     that memory on. What they do is still fixed at the start of the episode.
+
+    >>> class Brake(Policy):
+    ...     def actions(self, states, period):
+    ...         return -0.5 * states
+    >>> Brake()([0.4], period=0)
+    array([-0.2])
     """
 
     @abc.abstractmethod

@@ -51,6 +51,12 @@ class ArmPlanner:
 
     ``arms`` are tried when actions form a box; the best ``starts`` of them go uphill ``steps``
     times, along the gradient scaled by the box.
+
+    >>> import kernelmdp as km
+    >>> arms = km.FiniteSet([[0.0], [0.5], [1.0]])
+    >>> env = km.envs.bandit(lambda a: a[:, 0], arms, km.kernel("se(0.5)"))
+    >>> ArmPlanner()(env.mdp, key=jax.random.key(0)).policy([0.0], 0)
+    array([1.])
     """
 
     arms: int = 4096

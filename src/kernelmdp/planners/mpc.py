@@ -169,6 +169,12 @@ class MPC(Policy):
 
     ``actions`` plan from nothing, so they are a function of state and period; ``decide`` goes on
     from what was planned at the period before.
+
+    >>> import kernelmdp as km
+    >>> env = km.make("cartpole-swingup")
+    >>> plan = km.MPCPlanner(horizon=5)(env.mdp, key=jax.random.key(0))
+    >>> type(plan.policy).__name__  # nothing is searched before it is asked for an action
+    'MPC'
     """
 
     mdp: MDP
@@ -256,7 +262,14 @@ class MPC(Policy):
 
 
 class MPCPlan(Plan):
-    """A policy that plans as it goes; its value is known when it sees the end of the episode."""
+    """A policy that plans as it goes; its value is known when it sees the end of the episode.
+
+    >>> import kernelmdp as km
+    >>> env = km.make("cartpole-swingup")
+    >>> plan = km.MPCPlanner(horizon=5)(env.mdp, key=jax.random.key(0))
+    >>> plan.value(env.starts(jax.random.key(0)))  # it does not see the end of the episode
+    nan
+    """
 
     policy: MPC
     error: float = float("nan")

@@ -10,7 +10,14 @@ from kernelmdp.numerics.modules import Module
 
 
 class Plan(Module):
-    """A policy, the value it was planned to have, and what is known of that value's error."""
+    """A policy, the value it was planned to have, and what is known of that value's error.
+
+    >>> import kernelmdp as km
+    >>> agent = km.PSRL("riverswim", seed=0)
+    >>> policy = agent.ask()
+    >>> isinstance(agent.planned, Plan)
+    True
+    """
 
     policy: eqx.AbstractVar[Policy]
     #: What is known of the error of the planned value at the state asked about; NaN when nothing.
@@ -22,7 +29,13 @@ class Plan(Module):
 
 
 class Unplanned(Plan):
-    """A policy that nobody planned: its value is not known."""
+    """A policy that nobody planned: its value is not known.
+
+    >>> import jax.numpy as jnp
+    >>> from kernelmdp.mdp.policy import Sequence
+    >>> Unplanned(policy=Sequence(jnp.zeros((3, 1)))).value([0.0])
+    nan
+    """
 
     policy: Policy
     error: float = float("nan")

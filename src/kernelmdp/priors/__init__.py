@@ -1,4 +1,9 @@
-"""Priors without a closed form, for PSRL: its prior may be any (the paper's footnote)."""
+"""Priors without a closed form, for PSRL: its prior may be any (the paper's footnote).
+
+>>> import kernelmdp as km
+>>> sorted(km.priors.PRIORS)
+['hyperparameters', 'norm-ball', 'student-t', 'unknown-noise']
+"""
 
 from typing import Any
 
@@ -30,7 +35,11 @@ PRIORS: dict[str, type[Prior]] = {
 
 
 def as_prior(given: Any) -> Prior | None:
-    """A prior, its word, or its description; None for "gaussian", which has a closed form."""
+    """A prior, its word, or its description; None for "gaussian", which has a closed form.
+
+    >>> as_prior("gaussian") is None, as_prior("student-t").name
+    (True, 'student-t')
+    """
     if isinstance(given, Prior):
         return given
     words = dict(given) if isinstance(given, dict) else {"name": given}

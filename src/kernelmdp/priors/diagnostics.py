@@ -16,6 +16,9 @@ class Diagnostics(NamedTuple):
     """How the draws of an episode were made: the worst of all its chains.
 
     ``acceptance`` is the share of proposals that were kept (of a slice: points tried on it).
+
+    >>> Diagnostics(1.01, 80.0, 0.9, 0, mixed=True).columns()["r_hat"]
+    1.01
     """
 
     r_hat: float

@@ -58,6 +58,9 @@ class HeavyTails(Prior):
     ``degrees`` are those of the problem's noise when it is Student-t, else 3. When it is not, the
     scale is such that the standard deviation is the problem's. An episode makes ``moves`` moves of
     each of ``chains`` chains, ``slices`` slices each; four times as many when they did not mix.
+
+    >>> HeavyTails(degrees=3.0).name
+    'student-t'
     """
 
     name: ClassVar[str] = "student-t"

@@ -72,6 +72,9 @@ class Hyperparameters(Prior):
     factor for all), ``signal`` and ``noise`` are those deviations, 0 for a parameter that is known.
     ``log_prior``, a function of θ = the logarithms in that order, takes the place of the normal
     law. Reward and transition have their own θ, and so have outputs with kernels of their own.
+
+    >>> Hyperparameters(lengthscale=0.3, noise=0.5).name
+    'hyperparameters'
     """
 
     name: ClassVar[str] = "hyperparameters"

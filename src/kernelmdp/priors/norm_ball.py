@@ -45,6 +45,9 @@ class NormBall(Prior):
 
     Bounds that are not given are the problem's own. ``method`` is "rejection" (exact) or
     "elliptical" (chains of slices, exact in the limit), which works at any rank.
+
+    >>> NormBall(norm_reward=1.0, norm_transition=1.0, method="elliptical").method
+    'elliptical'
     """
 
     name: ClassVar[str] = "norm-ball"

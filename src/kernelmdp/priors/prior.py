@@ -26,7 +26,13 @@ from kernelmdp.types import Key
 
 
 class Setting(NamedTuple):
-    """What a prior may know of the problem: Gaussian beliefs without data, noise, norm bounds."""
+    """What a prior may know of the problem: Gaussian beliefs without data, noise, norm bounds.
+
+    >>> import kernelmdp as km
+    >>> agent = km.PSRL("riverswim", seed=0)
+    >>> Setting(agent.beliefs, *agent.noises).noise_floor
+    0.001
+    """
 
     beliefs: Beliefs
     reward_noise: Noise
@@ -37,7 +43,11 @@ class Setting(NamedTuple):
 
 
 class State(NamedTuple):
-    """Both unknown functions (None for a known reward) and what each group has learned."""
+    """Both unknown functions (None for a known reward) and what each group has learned.
+
+    >>> State._fields
+    ('beliefs', 'reward', 'transition', 'learned')
+    """
 
     beliefs: Beliefs
     reward: Unknown | None
@@ -47,7 +57,12 @@ class State(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Prior(abc.ABC):
-    """A prior over MDPs. Use one of its subclasses."""
+    """A prior over MDPs. Use one of its subclasses.
+
+    >>> import kernelmdp as km
+    >>> isinstance(km.priors.UnknownNoise(), Prior)
+    True
+    """
 
     name: ClassVar[str]
     #: Whether draws have the posterior's law exactly, rather than in the limit of long chains.

@@ -43,6 +43,9 @@ class UnknownNoise(Prior):
 
     v ~ inverse-gamma(shape, shape·guess²), so that E[1/v] = 1/guess²; ``guess`` is the standard
     deviation of the problem's noise law unless given. Plans still use the problem's law.
+
+    >>> UnknownNoise(shape=3.0).name
+    'unknown-noise'
     """
 
     name: ClassVar[str] = "unknown-noise"

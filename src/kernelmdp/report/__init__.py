@@ -1,4 +1,10 @@
-"""Runs read, summed up and drawn, from stored results alone."""
+"""Runs read, summed up and drawn, from stored results alone.
+
+>>> import kernelmdp as km
+>>> import numpy as np
+>>> round(km.report.slope(np.arange(1.0, 5.0), np.arange(1.0, 5.0)), 3)
+1.0
+"""
 
 from kernelmdp.report.figures import draw_regret
 from kernelmdp.report.reading import Runs, read, read_bound, read_columns

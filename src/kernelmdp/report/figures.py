@@ -193,7 +193,16 @@ def described(figure: Figure, runs: Runs) -> str:
 
 
 def draw_regret(folders: Sequence[Any], path: Any) -> None:
-    """Cumulative regret of runs of one environment as a file, or returns without an optimum."""
+    """Cumulative regret of runs of one environment as a file, or returns without an optimum.
+
+    >>> import pathlib, tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "random"), folder, episodes=2)
+    ...     draw_regret([folder], f"{folder}/regret.svg")
+    ...     pathlib.Path(folder, "regret.svg").exists()
+    True
+    """
     runs = read(*folders)
     if not len(runs.episodes):
         raise ArgumentError(

@@ -47,6 +47,14 @@ class Runs:
 
     ``episodes`` has the columns of every ``episodes.csv``, ``bounds`` those of every
     ``bound.csv``; ``trials`` has a row for every run, also for those without an episode.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "random"), folder, episodes=2)
+    ...     runs = read(folder)
+    >>> runs.envs, len(runs.episodes)
+    (['riverswim'], 2)
     """
 
     episodes: Frame
@@ -140,7 +148,15 @@ def read(*folders: Any) -> Runs:
 
 
 def read_columns(folder: Any) -> dict[str, np.ndarray]:
-    """The columns of one run's ``episodes.csv``."""
+    """The columns of one run's ``episodes.csv``.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "oracle"), folder, episodes=2)
+    ...     read_columns(folder)["cumulative_regret"]
+    array([0., 0.])
+    """
     if not (pathlib.Path(folder) / "episodes.csv").is_file():
         raise ArgumentError("folder", "the folder of a run, with episodes.csv", str(folder))
     (found,) = _tables([pathlib.Path(folder) / "episodes.csv"], [])
@@ -148,7 +164,15 @@ def read_columns(folder: Any) -> dict[str, np.ndarray]:
 
 
 def read_bound(folder: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """A theorem's curve beside a run: numbers of episodes and the bound after each."""
+    """A theorem's curve beside a run: numbers of episodes and the bound after each.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "random"), folder, episodes=1)
+    ...     read_bound(folder) is None  # no theorem is about random actions
+    True
+    """
     path = pathlib.Path(folder) / "bound.csv"
     if not path.is_file():
         return None

@@ -55,6 +55,15 @@ def summary(runs: Runs, *, episodes: int | None = None, seed: int = 0) -> Frame:
     """One row for each environment, agent and setting: numbers over seeds with 95 % intervals.
 
     Trials with fewer than ``episodes`` episodes are counted in ``unfinished``, not averaged.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> from kernelmdp.report import read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(RunConfig("riverswim", "random"), folder, episodes=2)
+    ...     table = summary(read(folder))
+    >>> table["agent"].tolist()
+    ['random']
     """
     import pandas as pd
 
@@ -88,7 +97,18 @@ def summary(runs: Runs, *, episodes: int | None = None, seed: int = 0) -> Frame:
 
 
 def comparisons(runs: Runs, *, episodes: int | None = None, seed: int = 0) -> Frame:
-    """Every pair of agents (with their settings) in every environment, on their common seeds."""
+    """Every pair of agents (with their settings) in every environment, on their common seeds.
+
+    >>> import tempfile
+    >>> from kernelmdp.experiments import RunConfig, run
+    >>> from kernelmdp.report import read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for agent in ("random", "oracle"):
+    ...         done = run(RunConfig("riverswim", agent), f"{folder}/{agent}", episodes=2)
+    ...     table = comparisons(read(folder))
+    >>> len(table)  # one pair
+    1
+    """
     import pandas as pd
 
     rows = []

@@ -1,4 +1,9 @@
-"""The theory as code: regret bounds as numbers, and lemmas and certificates to check runs with."""
+"""The theory as code: regret bounds as numbers, and lemmas and certificates to check runs with.
+
+>>> import kernelmdp as km
+>>> sorted(km.theory.BOUNDS)[0]
+'corollary1'
+"""
 
 from kernelmdp.theory import certificates, chances, lemmas
 from kernelmdp.theory.bound import Bound

@@ -1,4 +1,9 @@
-"""Lemmas about values, and about what happens by chance, as checks (math A8, h to k)."""
+"""Lemmas about values, and about what happens by chance, as checks (math A8, h to k).
+
+>>> import kernelmdp as km
+>>> km.theory.chances.coverage([0.4, 0.9, 0.7], miss=0.1).holds
+True
+"""
 
 import math
 from typing import Any

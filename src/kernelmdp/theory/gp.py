@@ -114,6 +114,16 @@ def theorem4(
     - "repaired": 2√E[L*²] for 3E[L*] (math B6); nets (B5); (8/3)(x + b²/2x), x = b√ln(3aT/4), for
       3 E sup|R̄|, as E[X 1_A] is not E[X]P(A) (B7); a third of the slack.
     - "improved": with the sums of Theorem 3's improved version.
+
+    >>> from kernelmdp import Box, join
+    >>> box = Box([0.0], [1.0])
+    >>> bound = theorem4(
+    ...     horizon=5, episodes=1000, reward_noise=0.1, transition_noise=0.1,
+    ...     reward_kernel="se(0.5)", transition_kernel="se(0.5)",
+    ...     domain=join(state=box, action=box),
+    ... )
+    >>> bound.theorem
+    'Theorem 4'
     """
     setting = setting_of(words, horizon, version, reward_noise, transition_noise, sizes, planner)
     H, m = setting.horizon, setting.transition.outputs

@@ -5,6 +5,11 @@ Each function takes a ``Walk``, what the data said observation by observation, a
 claim to be they can only fail by rounding: a failure means that the numbers are not.
 
 Letters are those of A8; (h) to (k), which need values, sets or draws, are in ``chances``.
+
+>>> import numpy as np
+>>> import kernelmdp as km
+>>> km.theory.lemmas.determinant_of_a_sum(np.eye(2), np.eye(2)).holds
+True
 """
 
 import math

@@ -20,6 +20,12 @@ class Paths:
 
     A ``Supremum`` is E sup|g| and sup-deviation; by Borell-TIS it has the paper's constants a and
     b, and a smaller level of its own.
+
+    >>> import kernelmdp as km
+    >>> points = km.join(state=km.Box([0.0], [1.0]), action=km.Box([0.0], [1.0]))
+    >>> found = paths(km.kernel("se(1.0)"), km.kernel("se(1.0) @ index(1)"), points)
+    >>> found.reward.rigorous
+    True
     """
 
     reward: Supremum

@@ -115,6 +115,14 @@ def corollary2(
     """Theorem 2 for linear-quadratic control (paper, Corollary 2), as ``corollary1``.
 
     The paper treats the random λ_1 as a constant; ``lipschitz`` is √E[L*²] (math B15).
+
+    >>> bound = corollary2(
+    ...     state_dimension=2, action_dimension=1, state_radius=1, action_radius=1, horizon=5,
+    ...     episodes=1000, norm_reward=1, norm_transition=1, reward_noise=0.1,
+    ...     transition_noise=0.1, lipschitz=2,
+    ... )
+    >>> bound.theorem
+    'Corollary 2'
     """
     sizes = (state_dimension, action_dimension, state_radius, action_radius)
     own = _quadratic_words(*sizes, norm_reward, norm_transition, version)

@@ -1,0 +1,108 @@
+"""What every planner promises, checked: for planners of ours and for those of others."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.domains import Box
+from kernelmdp.errors import KernelMDPError
+from kernelmdp.mdp import MDP, Gaussian, Known, monte_carlo_value
+from kernelmdp.mdp.model import Model, Outlook
+from kernelmdp.mdp.policy import Uniform
+from kernelmdp.planners.plan import Plan
+
+#: Episodes by which policies are valued.
+EPISODES = 200
+
+
+class Wide(Model):
+    """A family: the means of a model, each with a width."""
+
+    model: Known
+    width: float
+
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+        means, width = self.model(points), jnp.full(points.shape[0], self.width)
+        return means._replace(reward_width=width, radius=width)
+
+
+def check_planner(planner: Any) -> Conformance:
+    """Check a planner against what is promised of planners, on a small problem of one coordinate.
+
+    Raises ``ConformanceError`` at the first promise that is broken.
+
+    >>> class Lazy:
+    ...     def points(self, mdp):
+    ...         return None
+    ...     def __call__(self, mdp, *, key):
+    ...         return "some other day"
+    >>> try:
+    ...     check_planner(Lazy())
+    ... except KernelMDPError as error:
+    ...     print(error)
+    promised: a plan is a Plan; found: str
+    """
+    promises, key = Checklist(), jax.random.key(0)
+    mdp = _small(Known(_reward, _motion))
+    points = planner.points(mdp)
+    promises.keep(
+        "points(mdp) is None, or all points z the plan asks about",
+        points is None or (np.ndim(points) == 2 and np.shape(points)[1] == 2),
+        f"shape {np.shape(points)}",
+    )
+    plan = planner(mdp, key=key)
+    promises.keep("a plan is a Plan", isinstance(plan, Plan), type(plan).__name__)
+    start = [0.8]
+    promises.keep("its value is one number", isinstance(plan.value(start), float), "something else")
+    actions, again = (_actions(p.policy) for p in (plan, planner(mdp, key=key)))
+    inside = actions.shape == (3, 9, 1) and bool((np.abs(actions) <= 1 + 1e-9).all())
+    promises.keep("actions are inside the action space", inside, f"{actions.ravel()[:3]} …")
+    promises.keep("the same key gives the same plan", np.array_equal(actions, again), "another")
+    earned, chance = (
+        monte_carlo_value(mdp, policy, start, episodes=EPISODES, key=key)
+        for policy in (plan.policy, Uniform(mdp.actions, key))
+    )
+    promises.keep(
+        "its policy earns more than random actions",
+        earned.value > chance.value,
+        f"{earned.value:.3g} and {chance.value:.3g}",
+    )
+    promise = "a family is planned for at its best: its value is no less than that of its centre"
+    try:
+        hoped = planner(_small(Wide(Known(_reward, _motion), 0.1)), key=key).value(start)
+    except KernelMDPError as error:
+        promises.skip(promise, f"it plans for no family ({error})")
+        return promises.found(type(planner).__name__)
+    promises.keep(promise, not hoped < plan.value(start) - 1e-9, f"{hoped:.3g}")
+    return promises.found(type(planner).__name__)
+
+
+def _reward(z: Float[Array, "n 2"]) -> Float[Array, " n"]:
+    return -(z[:, 0] ** 2) - 0.1 * z[:, 1] ** 2
+
+
+def _motion(z: Float[Array, "n 2"]) -> Float[Array, "n 1"]:
+    return 0.9 * z[:, :1] + 0.3 * z[:, 1:]
+
+
+def _small(model: Model) -> MDP:
+    box = Box([-1.0], [1.0])
+    noise = Gaussian(0.05)
+    return MDP(
+        model,
+        states=box,
+        actions=box,
+        horizon=3,
+        reward_noise=noise,
+        transition_noise=noise,
+        reward_range=(-1.1, 0.0),
+    )
+
+
+def _actions(policy: Any) -> np.ndarray:
+    states = jnp.linspace(-1, 1, 9)[:, None]
+    return np.array([policy.actions(states, jnp.asarray(period)) for period in range(3)])
