@@ -215,5 +215,6 @@ def some_rows(count: int, most: int, *, key: Key) -> np.ndarray:
     """At most so many of ``count`` rows, the last one among them, in order."""
     if count <= most:
         return np.arange(count)
-    chosen = jax.random.choice(key, count - 1, (most - 1,), replace=False)
-    return np.append(np.sort(np.asarray(chosen)), count - 1)
+    # NumPy's: JAX would compile a program for every count.
+    draws = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    return np.append(np.sort(draws.choice(count - 1, most - 1, replace=False)), count - 1)

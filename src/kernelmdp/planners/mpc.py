@@ -114,8 +114,8 @@ class MPCPlanner:
             raise ArgumentError("planner", "'grid' for a table", "'mpc'")
         if not isinstance(mdp.actions, FiniteSet | Box | Unbounded):
             raise ArgumentError("actions", "a box or a finite set", mdp.actions)
-        outlook = outlook_shapes(mdp)
         if self.optimism == "bonus":
+            outlook = outlook_shapes(mdp)
             if outlook.root is not None or outlook.sides is not None:
                 raise ArgumentError(
                     "optimism", "'ball' or 'box' for ellipsoids and boxes", "'bonus'"
