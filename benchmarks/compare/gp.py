@@ -11,12 +11,16 @@ import time
 
 TITLE = "Gaussian processes"
 SECONDS, QUICK_SECONDS = 240.0, 60.0
+REPAIRED = "gpytorch cached root, mean cache repaired"
 CONTENDERS = (
-    "kernelmdp", "kernelmdp exact", "scikit-learn", "gpytorch cached root", "botorch", "gpjax",
+    "kernelmdp", "kernelmdp exact", "scikit-learn", "gpytorch cached root", REPAIRED,
+    "gpytorch LOVE 300, tight CG, mean cache repaired", "botorch", "gpjax",
 )  # fmt: skip
 SIZES = [(200, 4), (2_000, 4), (20_000, 4), (2_000, 1), (2_000, 2), (2_000, 8)]
 HERE = pathlib.Path(__file__).resolve().parent
 ROUNDS, CHECKED, JUDGED = 3, 1_000, 5_000
+#: The error of a std that counts as equal accuracy.
+ACCURATE = 0.005
 WORK = ("append", "predict", "draw")
 
 
@@ -76,7 +80,35 @@ def table(found):
         lines.append(
             f"| {cell['n']:,} | {cell['d']} | {cell['contender']} | " + " | ".join(shown) + " |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *bars(found)])
+
+
+def bars(found):
+    """The goals, as ratios within this run: ten times the fastest peer of equal accuracy."""
+    good = {
+        (one["cell"]["contender"], one["cell"]["n"]): one["found"]
+        for one in found
+        if one["cell"]["d"] == 4 and "failed" not in one["found"]
+    }
+    own = good.get((CONTENDERS[0], 2_000))
+    peers = {name: good[name, 2_000] for name in CONTENDERS[2:] if (name, 2_000) in good}
+    lines = []
+    if own is None or not peers:
+        return lines
+    for work in WORK:
+        times = {name: peer[work] for name, peer in peers.items() if work in peer}
+        fastest = min(times, key=times.get)
+        lines.append(
+            f"- {work} at n = 2,000, d = 4: {times[fastest] / own[work]:.1f} times as fast as "
+            f"{fastest}, the fastest peer (goal: 10)"
+        )
+    small, large = (good.get((CONTENDERS[0], n)) for n in (200, 20_000))
+    if small and large:
+        lines.append(
+            f"- predict at n = 20,000 takes {large['predict'] / small['predict']:.2f} times as "
+            "long as at n = 200 (goal: 1.5, of n = 1,000)"
+        )
+    return lines
 
 
 def _time(seconds):

@@ -190,7 +190,8 @@ def figure(found, path):
         axis.set_yscale("log")
         axis.set_title(name, fontsize=9)
         axis.set_xlabel("episode")
-        axis.legend(fontsize=7)
+        if axis.lines:
+            axis.legend(fontsize=7)
     axes[0].set_ylabel("cumulative regret, mean over seeds")
     picture.tight_layout()
     picture.savefig(path, dpi=110)
