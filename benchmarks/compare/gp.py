@@ -91,7 +91,11 @@ def bars(found):
         if one["cell"]["d"] == 4 and "failed" not in one["found"]
     }
     own = good.get((CONTENDERS[0], 2_000))
-    peers = {name: good[name, 2_000] for name in CONTENDERS[2:] if (name, 2_000) in good}
+    peers = {
+        name: good[name, 2_000]
+        for name in CONTENDERS[2:]
+        if (name, 2_000) in good and good[name, 2_000]["errors"]["std_max"] <= ACCURATE
+    }
     lines = []
     if own is None or not peers:
         return lines
