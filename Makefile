@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+PEER := .venv-rlberry
 PIP_FLAGS := --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench bench-control docs figures wheel clean
+.PHONY: demo test lint bench bench-control compare docs figures wheel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python examples/swing_up.py --out demo.png
@@ -24,6 +25,11 @@ bench: $(BENCH)/.installed
 
 bench-control: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/control/sac.py
+
+# A peer that cannot be installed is part of the result, and stops nothing.
+compare: $(BENCH)/.installed
+	$(MAKE) $(PEER)/.installed || true
+	$(BENCH)/bin/python benchmarks/compare/run.py $(COMPARE)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
@@ -67,5 +73,11 @@ $(BENCH)/.installed: benchmarks/gp/requirements.txt benchmarks/control/requireme
 	$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --no-deps -r benchmarks/control/requirements.txt
 	touch $@
 
+# rlberry wants an older Gymnasium than ours.
+$(PEER)/.installed: benchmarks/compare/requirements.txt
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install $(PIP_FLAGS) -r benchmarks/compare/requirements.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(BENCH) site dist demo.png
+	rm -rf $(VENV) $(BENCH) $(PEER) dist site demo.png

@@ -1,16 +1,22 @@
 """What ``kmdp study`` costs beside a bare loop: seconds an episode, in alternating rounds.
 
-python benchmarks/durability/overhead.py --agent psrl --episodes 800 --rounds 5
+python benchmarks/durability/overhead.py --agent psrl --episodes 800 --rounds 9
 
 Both play in a worker process of one core, the study with its journal, rows, fsync, checkpoints,
 lock and a driver that watches. The first episodes, in which programs are compiled, do not count.
-On a machine that does other things these differ by more than what is measured; so the same loop is
-also timed in one process, blocks of bare and of recorded episodes in turn, as medians of blocks.
+Rounds are pairs, the order changes from one to the next, and the interval is that of the median of
+their ratios (95 %, by the order statistics).
+
+On a machine that does other things rounds differ by more than what is measured. So the recording
+itself is timed as well, in one process: wall and processor seconds between an episode's row and
+the moment the next one is asked for. What it does to the loop otherwise, as with its thread, is in
+the rounds alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import pathlib
 import statistics
@@ -26,7 +32,7 @@ from kernelmdp.experiments import RunConfig, study
 from kernelmdp.experiments.folder import RunFolder
 from kernelmdp.experiments.worker import one_core
 
-SKIPPED, BLOCK = 50, 25
+SKIPPED = 50
 
 
 def bare(config: RunConfig, episodes: int) -> float:
@@ -40,27 +46,28 @@ def bare(config: RunConfig, episodes: int) -> float:
     return (time.perf_counter() - begin) / (episodes - SKIPPED)
 
 
-def paired(config: RunConfig, episodes: int) -> list[tuple[float, float, float, float]]:
-    """Wall and processor seconds an episode of blocks in turn: bare, then recorded."""
+def recorded(config: RunConfig, episodes: int) -> tuple[float, float, list[tuple[float, float]]]:
+    """Wall and processor seconds an episode, and those of them spent on recording each."""
     keep_compiled()
     agent = config.make_agent()
+    spent: list[tuple[float, float]] = []
 
-    def block(record) -> tuple[float, float]:
-        begin, busy = time.perf_counter(), time.process_time()
-        for _ in record(interact(agent, agent.task, BLOCK)):
-            pass
-        return (time.perf_counter() - begin) / BLOCK, (time.process_time() - busy) / BLOCK
+    def timed(rows):
+        for row in rows:
+            begin, busy = time.perf_counter(), time.thread_time()
+            yield row
+            spent.append((time.perf_counter() - begin, time.thread_time() - busy))
 
     for _ in interact(agent, agent.task, SKIPPED):
         pass
-    found = []
     with tempfile.TemporaryDirectory() as home:
-        for _ in range(episodes // (2 * BLOCK)):
-            bare = block(iter)
-            files = RunFolder(pathlib.Path(home), agent)
-            found.append((*bare, *block(files.record)))
-            files.close()
-    return found
+        files = RunFolder(pathlib.Path(home), agent)
+        begin, busy = time.perf_counter(), time.process_time()
+        for _ in files.record(timed(interact(agent, agent.task, episodes))):
+            pass
+        wall, processor = time.perf_counter() - begin, time.process_time() - busy
+        files.close()
+    return wall / episodes, processor / episodes, spent
 
 
 class Clock(threading.Thread):
@@ -71,17 +78,19 @@ class Clock(threading.Thread):
         self.place, self.episodes, self.seconds = place, episodes, float("nan")
 
     def run(self) -> None:
-        begin, first = 0.0, 0
-        while True:
-            found = list(self.place.glob("trials/*/episodes.csv"))
-            count = found[0].read_bytes().count(b"\n") - 1 if found else 0
+        begin, first, count, read = 0.0, 0, -1, 0
+        while count < self.episodes:
+            time.sleep(0.01)
+            for path in self.place.glob("trials/*/episodes.csv"):
+                with path.open("rb") as file:
+                    file.seek(read)
+                    new = file.read()
+                read += len(new)
+                count += new.count(b"\n")
             now = time.perf_counter()
             if not first and count >= SKIPPED:
                 begin, first = now, count
-            if count >= self.episodes:
-                self.seconds = (now - begin) / (count - first)
-                return
-            time.sleep(0.02)
+        self.seconds = (now - begin) / (count - first)
 
 
 def studied(config: RunConfig, episodes: int) -> float:
@@ -119,39 +128,52 @@ def main() -> None:
     parser.add_argument("--env", default="rkhs")
     parser.add_argument("--agent", default="psrl")
     parser.add_argument("--episodes", type=int, default=800)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     keep_compiled()
     config = RunConfig(options.env, options.agent)
     print(f"fsync of 500 bytes: {1e3 * sync():.2f} ms")
     with ProcessPoolExecutor(max_workers=1, env=one_core()) as pool:
-        blocks = pool.submit(paired, config, options.episodes).result()
-    for name, before, after in (("wall", 0, 2), ("processor", 1, 3)):
-        bare_time = statistics.median(block[before] for block in blocks)
-        more = statistics.median(block[after] - block[before] for block in blocks)
+        wall, processor, spent = pool.submit(recorded, config, options.episodes).result()
+    for name, whole, column in (("wall", wall, 0), ("processor", processor, 1)):
+        times = [pair[column] for pair in spent]
+        mean = statistics.mean(times)
         print(
-            f"in one process, {len(blocks)} pairs of blocks, {name}: bare {1e3 * bare_time:.3f} ms "
-            f"an episode, recorded {1e3 * more:+.3f} ms ({100 * more / bare_time:+.1f} %, "
-            f"{100 * more / 0.005:+.1f} % of 5 ms)",
+            f"recording, {name}: {1e6 * mean:.0f} us an episode (median "
+            f"{1e6 * statistics.median(times):.0f}) of {1e3 * whole:.2f} ms: "
+            f"{100 * mean / (whole - mean):.1f} %, {100 * mean / 0.005:.1f} % of 5 ms",
             flush=True,
         )
     found: dict[str, list[float]] = {"bare": [], "study": []}
     for number in range(options.rounds):
-        with ProcessPoolExecutor(max_workers=1, env=one_core()) as pool:
-            found["bare"].append(pool.submit(bare, config, options.episodes).result())
-        found["study"].append(studied(config, options.episodes))
+        for name in ("bare", "study") if number % 2 else ("study", "bare"):
+            if name == "study":
+                found[name].append(studied(config, options.episodes))
+            else:
+                with ProcessPoolExecutor(max_workers=1, env=one_core()) as pool:
+                    found[name].append(pool.submit(bare, config, options.episodes).result())
         last = ", ".join(f"{name} {1e3 * times[-1]:.3f} ms" for name, times in found.items())
         print(f"round {number + 1}: {last}", flush=True)
     if not options.rounds:
         return
+    ratios = sorted(s / b - 1 for s, b in zip(found["study"], found["bare"], strict=True))
     middle = {name: statistics.median(times) for name, times in found.items()}
-    ratios = [s / b for s, b in zip(found["study"], found["bare"], strict=True)]
+    low, high = interval(len(ratios))
     print(
         f"{options.agent} on {options.env}: bare {1e3 * middle['bare']:.3f} ms, "
-        f"study {1e3 * middle['study']:.3f} ms an episode: "
-        f"{100 * (middle['study'] / middle['bare'] - 1):+.1f} % "
-        f"(by round {', '.join(f'{100 * (r - 1):+.1f}' for r in ratios)})"
+        f"study {1e3 * middle['study']:.3f} ms an episode; median of {len(ratios)} ratios "
+        f"{100 * statistics.median(ratios):+.1f} % "
+        f"(95 %: {100 * ratios[low]:+.1f} to {100 * ratios[high]:+.1f})"
     )
+
+
+def interval(count: int) -> tuple[int, int]:
+    """Which of the sorted values hold the median with 95 %, or the outermost."""
+    tail, outside = 0.0, -1
+    while tail + math.comb(count, outside + 1) / 2**count <= 0.025:
+        outside += 1
+        tail += math.comb(count, outside) / 2**count
+    return max(0, outside), count - 1 - max(0, outside)
 
 
 if __name__ == "__main__":

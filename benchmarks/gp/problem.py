@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 Array = NDArray[np.float64]
 
-DIMENSION = 4
+DIMENSION = int(os.environ.get("GP_DIMENSION", "4"))  # another one: benchmarks/compare
 LENGTHSCALE = 0.5  # half the side of the box
 NOISE_VARIANCE = 0.01
 TRAIN = 2_000
@@ -73,8 +74,8 @@ class Data:
 
 def target(X: Array) -> Array:
     """Smooth, not additive, of the order of the prior's standard deviation."""
-    wave = np.sin(4.0 * X[:, 0] + X[:, 1]) * np.cos(3.0 * X[:, 2])
-    result: Array = wave + 0.5 * X[:, 3] ** 2 - X[:, 1] * X[:, 3]
+    x, y, z, w = (X[:, i % X.shape[1]] for i in range(4))
+    result: Array = np.sin(4.0 * x + y) * np.cos(3.0 * z) + 0.5 * w**2 - y * w
     return result
 
 

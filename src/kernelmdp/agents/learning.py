@@ -30,7 +30,7 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
     checked = jnp.asarray(agent.problem.points.spread(CHECKED))
     world = jax.random.fold_in(jax.random.key(agent.seed), 2**31 - 1)
     for _ in range(episodes):
-        start_key, play_key = jax.random.split(jax.random.fold_in(world, agent.episode))
+        start_key, play_key = _keys(world, agent.episode)
         start: Any = task.starts(start_key) if judge is not None else None
         begin = time.perf_counter()
         policy = agent.ask(start)
@@ -75,6 +75,13 @@ def interact(agent: Any, task: Any, episodes: int) -> Iterator[dict[str, Any]]:
         row["update_seconds"] = time.perf_counter() - begin
         row["gain_reward"], row["gain_transition"] = agent.gains
         yield row
+
+
+@jax.jit
+def _keys(world: Key, episode: Any) -> tuple[Key, Key]:
+    """For the start of an episode and for its noise; one program is faster than three."""
+    start, play = jax.random.split(jax.random.fold_in(world, episode))
+    return start, play
 
 
 class Stepwise:

@@ -21,6 +21,12 @@ LEARNING = 2**31 - 2
 ATTEMPTS = 100
 
 
+@jax.jit
+def _two(key: Key) -> tuple[Key, Key]:
+    one, other = jax.random.split(key)
+    return one, other
+
+
 class PSRL(Agent):
     """Posterior sampling.
 
@@ -57,7 +63,7 @@ class PSRL(Agent):
         self.words["inflate"] = self.inflate
 
     def plan(self, *, key: Key) -> Plan:
-        draw, ties = jax.random.split(key)
+        draw, ties = _two(key)
         drawn = self._solvable_sample(key=draw)  # M_l ~ Φ_l
         return self.solve(self.problem.mdp(drawn), key=ties)  # π_l = π*_{M_l}
 

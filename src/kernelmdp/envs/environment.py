@@ -162,8 +162,14 @@ class Environment:
 
     def starts(self, key: Key) -> Float[Array, " m"]:
         """The state in which an episode starts; a fixed start needs nothing of the key."""
-        state = self.start(key) if callable(self.start) else self.start
-        return jnp.asarray(self._state(state))
+        if callable(self.start):
+            return jnp.asarray(self._state(self.start(key)))
+        return self._fixed_start
+
+    @functools.cached_property
+    def _fixed_start(self) -> Float[Array, " m"]:
+        """On the device once: it was checked when the environment was made."""
+        return jnp.asarray(self.start, float)
 
     def reset(self, *, key: Key, state: Any = None) -> Float[Array, " m"]:
         """The start of an episode: ``state`` when it is given, else as ``starts``."""

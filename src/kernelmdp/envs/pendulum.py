@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box
-from kernelmdp.numerics.modules import Module
+from kernelmdp.numerics.modules import Module, jit
 
 MASS, LENGTH, FRICTION, GRAVITY = 0.3, 0.5, 0.005, 9.81
 PULL, TORQUE = GRAVITY / LENGTH, 1 / (MASS * LENGTH**2)
@@ -49,24 +49,30 @@ class Motion(Module):
     substeps: int = eqx.field(static=True)
 
     def __call__(self, points: Float[Array, "n 3"]) -> Float[Array, "n 2"]:
-        torque, h = points[:, 2], self.seconds / self.substeps
+        return _moved(self, points)
 
-        def slope(angle: Array, speed: Array) -> tuple[Array, Array]:
-            return speed, acceleration(angle, speed, torque)
 
-        def part(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
-            angle, speed = state
-            a1, s1 = slope(angle, speed)
-            a2, s2 = slope(angle + h / 2 * a1, speed + h / 2 * s1)
-            a3, s3 = slope(angle + h / 2 * a2, speed + h / 2 * s2)
-            a4, s4 = slope(angle + h * a3, speed + h * s3)
-            return (
-                angle + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4),
-                speed + h / 6 * (s1 + 2 * s2 + 2 * s3 + s4),
-            )
+# Compiled by itself: a loop that runs outside a program is compiled anew at every call, and kept.
+@jit
+def _moved(motion: Motion, points: Array) -> Array:
+    torque, h = points[:, 2], motion.seconds / motion.substeps
 
-        ends = jax.lax.fori_loop(0, self.substeps, part, (points[:, 0], points[:, 1]))
-        return jnp.stack(ends, axis=1)
+    def slope(angle: Array, speed: Array) -> tuple[Array, Array]:
+        return speed, acceleration(angle, speed, torque)
+
+    def part(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        angle, speed = state
+        a1, s1 = slope(angle, speed)
+        a2, s2 = slope(angle + h / 2 * a1, speed + h / 2 * s1)
+        a3, s3 = slope(angle + h / 2 * a2, speed + h / 2 * s2)
+        a4, s4 = slope(angle + h * a3, speed + h * s3)
+        return (
+            angle + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4),
+            speed + h / 6 * (s1 + 2 * s2 + 2 * s3 + s4),
+        )
+
+    ends = jax.lax.fori_loop(0, motion.substeps, part, (points[:, 0], points[:, 1]))
+    return jnp.stack(ends, axis=1)
 
 
 def tolerance(values: Array, low: float, high: float, margin: float) -> Array:

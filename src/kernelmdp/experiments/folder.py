@@ -7,7 +7,6 @@ took some. While there is a journal the run is under way; at its end all is in t
 """
 
 import contextlib
-import json
 import os
 import pathlib
 import time
@@ -19,13 +18,12 @@ from kernelmdp.agents import Agent, checkpoint
 from kernelmdp.errors import ArgumentError, RecoveryWarning, StorageError
 from kernelmdp.experiments.recovery import (
     CHECKPOINT,
-    DATA,
     HEADER,
     JOURNAL,
     ROWS,
     Kept,
     as_line,
-    as_text,
+    as_record,
 )
 from kernelmdp.experiments.syncing import Syncing
 
@@ -36,9 +34,11 @@ except ImportError:  # Windows, where two processes in one folder are not notice
 
 #: Seconds between checkpoints.
 PAUSE = 10.0
-#: An episode this many times as long as bringing it to disk waits for that; after shorter ones
-#: the disk works while the next episode is played.
-LONG = 20.0
+#: Seconds between two fsyncs of the journal at least: one serves all episodes played meanwhile.
+GROUP = 0.1
+#: An episode longer than that, and this many times as long as bringing it to disk, waits for the
+#: disk; after shorter ones it works while the next are played.
+LONG = 50.0
 LOCK = ".lock"
 
 
@@ -100,26 +100,34 @@ class RunFolder:
 
     def record(self, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Pass rows on when they are on disk, with the data of their episodes."""
-        late: dict[str, Any] | None = None
+        written: list[dict[str, Any]] = []  # since the last fsync began
+        coming: list[dict[str, Any]] = []  # which that one brings to disk
         begin = time.monotonic()
         for row in rows:
             seconds = time.monotonic() - begin
             self._wait()
+            yield from coming
+            coming = []
             self._write(row)
-            if late is not None:
-                yield late
-            late = row
-            if time.monotonic() - self._saved_at > PAUSE:
-                self.save()
-            elif seconds > LONG * self._disk.seconds:
-                self._wait()
-            if not self._disk.busy:
-                yield late
-                late = None
+            written.append(row)
+            now = time.monotonic()
+            if now - self._saved_at > PAUSE and self.save():
+                yield from written
+                written = []
+            elif now - self._disk.begun >= GROUP:
+                self._disk.begin()
+                coming, written = written, []
+                if seconds >= max(GROUP, LONG * self._disk.seconds):
+                    self._wait()
+                    yield from coming
+                    coming = []
             begin = time.monotonic()
         self._wait()
-        if late is not None:
-            yield late
+        yield from coming
+        if written:
+            self._disk.begin()
+            self._wait()
+            yield from written
 
     def save(self) -> bool:
         """Everything counted into the checkpoint; the journal begins anew.
@@ -151,23 +159,16 @@ class RunFolder:
         self._rows.close()
 
     def _write(self, row: dict[str, Any]) -> None:
-        told, line = self.agent.history[-1], as_line(row)
-        record = {
-            "episode": row["episode"],
-            "row": line,
-            "regret": self.agent.cumulative_regret,
-            **{name: as_text(getattr(told, name)) for name in DATA},
-            "terminated": told.terminated,
-        }
+        line, regret = as_line(row), self.agent.cumulative_regret
+        record = as_record(row["episode"], line, regret, self.agent.history[-1])
         try:
             with storage(self.place):
-                _append(self._journal, (json.dumps(record) + "\n").encode())
+                _append(self._journal, record.encode())
                 _append(self._rows, line.encode())
         except StorageError:
             self._broken = True
             raise
-        self.count, self.regret = row["episode"], self.agent.cumulative_regret
-        self._disk.begin()
+        self.count, self.regret = row["episode"], regret
 
     def _wait(self) -> None:
         with storage(self.place):
@@ -176,11 +177,10 @@ class RunFolder:
 
 def _append(file: BinaryIO, content: bytes) -> None:
     """All of it or nothing."""
-    before = os.fstat(file.fileno()).st_size
+    written = 0
     try:
-        written = 0
         while written < len(content):
             written += file.write(content[written:])
     except OSError:
-        file.truncate(before)
+        file.truncate(os.fstat(file.fileno()).st_size - written)
         raise

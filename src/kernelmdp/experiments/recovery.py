@@ -64,13 +64,23 @@ def as_line(row: dict[str, Any]) -> str:
     return ",".join([str(row.get(name, "nan")) for name in COLUMNS]) + "\r\n"
 
 
-def as_text(array: np.ndarray) -> list[Any]:
+def as_record(episode: int, line: str, regret: float, told: Told) -> str:
+    """A line of the journal: JSON, put together by hand as this is done after every episode."""
+    data = ", ".join([f'"{name}": {as_text(getattr(told, name))}' for name in DATA])
+    ended = "true" if told.terminated else "false"
+    return (
+        f'{{"episode": {episode}, "row": "{line[:-2]}\\r\\n", "regret": {float(regret)!r}, '
+        f'{data}, "terminated": {ended}}}\n'
+    )
+
+
+def as_text(array: np.ndarray) -> str:
     """Shape and bytes: far faster than digits, and the same in all bits."""
-    return [list(array.shape), array.astype("<f8", copy=False).tobytes().hex()]
+    return f'[{list(array.shape)}, "{array.astype("<f8", copy=False).tobytes().hex()}"]'
 
 
 def from_text(given: list[Any]) -> np.ndarray:
-    """The array of ``as_text``."""
+    """The array of ``as_text``, out of its JSON."""
     shape, text = given
     return np.frombuffer(bytes.fromhex(text), "<f8").reshape(shape).astype(float)
 

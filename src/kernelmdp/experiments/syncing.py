@@ -1,5 +1,6 @@
-"""A thread that brings a file to disk while the next episode is played."""
+"""A thread that brings a file to disk while the next episodes are played."""
 
+import math
 import os
 import queue
 import threading
@@ -18,6 +19,8 @@ class Syncing:
         self.busy = False
         #: What the last one took; 0 before there was one.
         self.seconds = 0.0
+        #: When it began.
+        self.begun = -math.inf
         self._asked: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[float | OSError] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -26,6 +29,7 @@ class Syncing:
     def begin(self) -> None:
         """Bring what was written so far to disk."""
         self.busy = True
+        self.begun = time.monotonic()
         self._asked.put(True)
 
     def wait(self) -> None:

@@ -13,6 +13,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ARRAYS = (jax.Array, np.ndarray, np.generic)
+#: Kinds of arguments for which a function keeps its compiled programs.
+KEPT = 16
 
 
 class Module(eqx.Module):
@@ -30,25 +32,27 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     """``jax.jit`` for arguments with anything inside: whatever is not an array fixes the program.
 
     Results hold arrays only. Does what ``equinox.filter_jit`` does at a third of its cost, and does
-    not wait for the result.
+    not wait for the result. The programs for the last ``KEPT`` kinds of arguments are kept, so that
+    a process which makes agents one after another does not grow.
     """
 
-    def program(fixed: Any, arrays: list[Any]) -> Any:
-        structure, others = fixed
-        remaining = iter(arrays)
-        leaves = [next(remaining) if is_array else leaf for is_array, leaf in others]
-        args, kwargs = jax.tree.unflatten(structure, leaves)
-        return function(*args, **kwargs)
+    @functools.lru_cache(maxsize=KEPT)
+    def program(structure: Any, others: tuple[tuple[bool, Any], ...]) -> Callable[..., Any]:
+        def run(arrays: list[Any]) -> Any:
+            remaining = iter(arrays)
+            leaves = [next(remaining) if is_array else leaf for is_array, leaf in others]
+            args, kwargs = jax.tree.unflatten(structure, leaves)
+            return function(*args, **kwargs)
 
-    program.__name__ = program.__qualname__ = function.__name__
-    compiled = jax.jit(program, static_argnums=0)
+        run.__name__ = run.__qualname__ = function.__name__
+        return jax.jit(run)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = jax.tree.flatten((args, kwargs))
         arrays = [leaf for leaf in leaves if isinstance(leaf, ARRAYS)]
         others = tuple((True, None) if isinstance(x, ARRAYS) else (False, x) for x in leaves)
-        return compiled((structure, others), arrays)
+        return program(structure, others)(arrays)
 
     return call
 

@@ -1,0 +1,170 @@
+"""Continuous control: PSRL beside Stable-Baselines3's SAC, TD3 and PPO, all through Gymnasium."""
+
+import time
+
+import numpy as np
+
+TITLE = "Control"
+SECONDS, QUICK_SECONDS = 3_600.0, 100.0
+#: Level of the mean return, steps between exams of SB3, and the longest episode.
+PROBLEMS = {
+    "Pendulum-v1": (-200.0, 500, 200),
+    "MountainCarContinuous-v0": (90.0, 1_000, 999),
+    "kernelmdp/CartPoleSwingup-v0": (-13.0, 500, 25),
+}
+#: Steps that each may take.
+BUDGETS = {"PSRL": 2_000, "SAC": 10_000, "TD3": 10_000, "PPO": 50_000}
+EXAMINED = 5
+
+
+def cells(quick):
+    problems = list(PROBLEMS)[:1] if quick else list(PROBLEMS)
+    share = 10 if quick else 1
+    return [
+        {"problem": problem, "agent": agent, "steps": BUDGETS[agent] // share, "seed": seed}
+        for seed in range(1 if quick else 2)
+        for problem in problems
+        for agent in BUDGETS
+    ]
+
+
+def made(name):
+    import gymnasium
+
+    import kernelmdp.envs.gymnasium_env as own
+
+    own.register()
+    return gymnasium.make(name)
+
+
+def examined(name, choose):
+    """The mean return over the same starts; ``choose(observation, period)`` gives an action."""
+    totals = []
+    for number in range(EXAMINED):
+        env = made(name)
+        observation, _ = env.reset(seed=10_000 + number)
+        total, period, over = 0.0, 0, False
+        while not over:
+            observation, reward, ended, cut, _ = env.step(choose(observation, period))
+            total, period, over = total + float(reward), period + 1, ended or cut
+        totals.append(total)
+    return float(np.mean(totals))
+
+
+def run(cell):
+    return (ours if cell["agent"] == "PSRL" else theirs)(cell)
+
+
+def ours(cell):
+    import kernelmdp as km
+
+    level = PROBLEMS[cell["problem"]][0]
+    begin, exams, curve, steps, returns = time.perf_counter(), 0.0, [], 0, []
+    agent = km.PSRL(made(cell["problem"]), seed=cell["seed"])
+    while steps < cell["steps"]:
+        result = agent.learn(1, progress=False)
+        returns.append(float(result.episodes["return"][0]))
+        steps += len(agent.history[-1].rewards)
+        if agent.episode < 2:
+            continue
+        start = time.perf_counter()
+        mean = examined(cell["problem"], agent.predict)
+        curve.append((steps, start - begin - exams, mean))
+        exams += time.perf_counter() - start
+        if mean >= level:
+            break
+    return _summary(curve, returns, level)
+
+
+def theirs(cell):
+    import stable_baselines3 as sb3
+    import torch
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.monitor import Monitor
+
+    level, every, _ = PROBLEMS[cell["problem"]]
+    torch.set_num_threads(1)
+
+    class Exam(BaseCallback):
+        def __init__(self):
+            super().__init__()
+            self.curve, self.begin, self.exams = [], time.perf_counter(), 0.0
+
+        def _on_step(self):
+            if self.num_timesteps % every:
+                return True
+            start = time.perf_counter()
+            seconds = start - self.begin - self.exams
+            mean = examined(
+                cell["problem"], lambda seen, _: self.model.predict(seen, deterministic=True)[0]
+            )
+            self.exams += time.perf_counter() - start
+            self.curve.append((self.num_timesteps, seconds, mean))
+            return mean < level
+
+    env = Monitor(made(cell["problem"]))
+    words = {} if cell["agent"] == "PPO" else {"learning_rate": 1e-3}
+    model = getattr(sb3, cell["agent"])("MlpPolicy", env, seed=cell["seed"], device="cpu", **words)
+    exam = Exam()
+    model.learn(cell["steps"], callback=exam)
+    return _summary(exam.curve, env.get_episode_rewards(), level)
+
+
+def _summary(curve, returns, level):
+    last = curve[-1] if curve else (0, 0.0, float("-inf"))
+    return {
+        "reached": last[2] >= level,
+        "steps": last[0],
+        "seconds": last[1],
+        "best": max((mean for _, _, mean in curve), default=float("-inf")),
+        "regret": float(np.sum(np.maximum(0.0, level - np.array(returns)))),
+        "curve": curve,
+    }
+
+
+def _by(found, problem):
+    for agent in BUDGETS:
+        own = [
+            one["found"]
+            for one in found
+            if (one["cell"]["problem"], one["cell"]["agent"]) == (problem, agent)
+            and "failed" not in one["found"]
+        ]
+        if own:
+            yield agent, own
+
+
+def table(found):
+    lines = ["| problem (level) | agent | seeds | reached at step | seconds | best exam | regret |"]
+    lines.append("|---" * 7 + "|")
+    for problem, (level, _, _) in PROBLEMS.items():
+        for agent, own in _by(found, problem):
+            steps = ", ".join(
+                f"{one['steps']:,}" if one["reached"] else f"not in {one['steps']:,}" for one in own
+            )
+            seconds, best, regret = (
+                ", ".join(f"{one[key]:.4g}" for one in own) for key in ("seconds", "best", "regret")
+            )
+            cells = (f"{problem} ({level:g})", agent, str(len(own)), steps, seconds, best, regret)
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def figure(found, path):
+    import matplotlib.pyplot as plt
+
+    picture, axes = plt.subplots(1, len(PROBLEMS), figsize=(10, 3.5))
+    for axis, (problem, (level, _, _)) in zip(axes, PROBLEMS.items(), strict=True):
+        for number, (agent, own) in enumerate(_by(found, problem)):
+            for one in own:
+                if one["curve"]:
+                    steps, _, means = zip(*one["curve"], strict=True)
+                    label = agent if one is own[0] else None
+                    axis.semilogx(steps, means, "o-", markersize=3, color=f"C{number}", label=label)
+        axis.axhline(level, color="k", linestyle=":")
+        axis.set_title(problem.removeprefix("kernelmdp/"), fontsize=9)
+        axis.set_xlabel("environment steps")
+    axes[0].set_ylabel("mean return of an exam")
+    axes[0].legend(fontsize=7)
+    picture.tight_layout()
+    picture.savefig(path, dpi=110)

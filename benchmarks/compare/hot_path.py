@@ -1,0 +1,85 @@
+"""Where an episode's time goes, agent by agent."""
+
+import statistics
+import time
+from collections import defaultdict
+
+TITLE = "Where an episode's time goes"
+SECONDS, QUICK_SECONDS = 900.0, 100.0
+PLACES = ("plan", "play", "judge", "coverage", "widths", "learn", "other")
+PROBLEMS = ("rkhs", "pendulum-coarse", "pendulum-swingup")
+
+
+def cells(quick):
+    problems, episodes = (PROBLEMS[:1], 20) if quick else (PROBLEMS, 30)
+    return [
+        {"problem": problem, "agent": agent, "episodes": episodes}
+        for problem in problems
+        for agent in ("psrl", "gp-ucrl")
+    ]
+
+
+def run(cell):
+    from kernelmdp.agents import learning, regret
+    from kernelmdp.cli import keep_compiled
+    from kernelmdp.envs import Environment
+    from kernelmdp.experiments import RunConfig
+
+    keep_compiled()
+    agent = RunConfig(cell["problem"], cell["agent"]).make_agent()
+    spent = defaultdict(float)
+
+    def watched(place, function):
+        def call(*args, **kwargs):
+            begin = time.thread_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent[place] += time.thread_time() - begin
+
+        return call
+
+    agent.ask = watched("plan", agent.ask)
+    agent.tell = watched("learn", agent.tell)
+    Environment.play = watched("play", Environment.play)
+    for name in ("optimum", "value"):
+        setattr(regret.Judge, name, watched("judge", getattr(regret.Judge, name)))
+    learning._coverage = watched("coverage", learning._coverage)
+    learning.widths = watched("widths", learning.widths)
+    rows, before, begin = [], {}, time.thread_time()
+    for row in learning.interact(agent, agent.task, cell["episodes"]):
+        now = time.thread_time()
+        whole = {**spent, "all": now - begin}
+        if row["episode"] > 5:
+            rows.append({k: v - before.get(k, 0.0) for k, v in whole.items()})
+        before = whole
+    found = {place: statistics.mean(r.get(place, 0.0) for r in rows) for place in (*PLACES, "all")}
+    found["other"] = found["all"] - sum(found[place] for place in PLACES[:-1])
+    return found
+
+
+def table(found):
+    lines = ["| problem | agent | all | " + " | ".join(PLACES) + " |", "|---" * 10 + "|"]
+    for one in found:
+        cell, got = one["cell"], one["found"]
+        if "failed" not in got:
+            times = " | ".join(f"{1e3 * got[place]:.2f}" for place in ("all", *PLACES))
+            lines.append(f"| {cell['problem']} | {cell['agent']} | {times} |")
+    return "\n".join(lines)
+
+
+def figure(found, path):
+    import matplotlib.pyplot as plt
+
+    good = [one for one in found if "failed" not in one["found"]]
+    names = [f"{one['cell']['problem']}\n{one['cell']['agent']}" for one in good]
+    picture, axis = plt.subplots(figsize=(9, 0.6 * len(good) + 1.2))
+    left = [0.0] * len(good)
+    for place in PLACES:
+        shares = [100 * one["found"][place] / one["found"]["all"] for one in good]
+        axis.barh(names, shares, left=left, label=place)
+        left = [a + b for a, b in zip(left, shares, strict=True)]
+    axis.set_xlabel("% of an episode")
+    axis.legend(fontsize=7, ncol=len(PLACES), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    picture.tight_layout()
+    picture.savefig(path, dpi=110)
