@@ -67,11 +67,9 @@ def as_line(row: dict[str, Any]) -> str:
 def as_record(episode: int, line: str, regret: float, told: Told) -> str:
     """A line of the journal: JSON, put together by hand as this is done after every episode."""
     data = ", ".join([f'"{name}": {as_text(getattr(told, name))}' for name in DATA])
-    ended = "true" if told.terminated else "false"
-    return (
-        f'{{"episode": {episode}, "row": "{line[:-2]}\\r\\n", "regret": {float(regret)!r}, '
-        f'{data}, "terminated": {ended}}}\n'
-    )
+    row, total, ended = (json.dumps(word) for word in (line, float(regret), told.terminated))
+    head = f'"episode": {episode}, "row": {row}, "regret": {total}'
+    return f'{{{head}, {data}, "terminated": {ended}}}\n'
 
 
 def as_text(array: np.ndarray) -> str:
