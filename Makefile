@@ -30,6 +30,7 @@ bench-control: $(BENCH)/.installed
 compare: $(BENCH)/.installed
 	$(MAKE) $(PEER)/.installed || true
 	$(BENCH)/bin/python benchmarks/compare/run.py $(COMPARE)
+	$(BENCH)/bin/python docs/figures/shrink.py docs/figures/compare-*.png
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
