@@ -280,6 +280,22 @@ def test_termination_ends_rewards_in_plans_and_rollouts():
     assert dataclasses.replace(SMALL, polish=0)(doomed, key=KEY).value([0.0]) == 3
 
 
+def test_of_plans_that_last_the_one_that_comes_to_rest():
+    """A cart on a short track, where all that does not end the episode is equal."""
+    cart = make(
+        Known(
+            lambda z: jnp.ones(z.shape[0]),
+            lambda z: jnp.stack([z[:, 0] + 0.1 * z[:, 1], z[:, 1] + 0.1 * z[:, 2]], axis=1),
+        ),
+        states=Box([-9.0, -9.0], [9.0, 9.0]),
+        horizon=30,
+        termination=lambda points, after: jnp.abs(after[:, 0]) > 2.0,
+    )
+    planner = MPCPlanner(horizon=8, **ROUGH)
+    states = rollout(cart, planner(cart, key=KEY).policy, jnp.array([[0.0, 0.8]]), key=KEY)[0]
+    assert np.abs(np.asarray(states)[-10:, 0, 1]).max() < 0.3
+
+
 def test_particles_see_the_noise():
     """A cliff one noise deviation away: only with noise in the plan is a distance kept."""
 

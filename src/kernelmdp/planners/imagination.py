@@ -39,11 +39,14 @@ def imagined_returns(
     noise: Float[Array, "T P m"] | None,
     *,
     optimism: str,
+    unrest: float = 0.0,
 ) -> Float[Array, " n"]:
     """Sums of (optimistic) mean rewards from a state on, mean over P draws of the noise.
 
     ``luck`` in [−1, 1]^m chooses among plausible next states (k = 0: none). Every sequence meets
-    the same noise. Steps after the last period of the episode earn nothing.
+    the same noise. Steps after the last period of the episode earn nothing. Where an episode may
+    end, up to ``unrest`` of a step's reward is taken off for changes of the state in the last step:
+    of plans that earn the same, one that ends at rest is the likeliest to last.
     """
     count, steps = actions.shape[:2]
     particles = 1 if noise is None else noise.shape[1]
@@ -52,7 +55,7 @@ def imagined_returns(
     def spread(decisions: Float[Array, "n w"]) -> Float[Array, "N w"]:
         return jnp.repeat(decisions, particles, axis=0) if particles > 1 else decisions
 
-    def one(carry: tuple[Array, Array, Any], now: tuple[Any, ...]) -> tuple[Any, None]:
+    def one(carry: tuple[Array, Array, Any], now: tuple[Any, ...]) -> tuple[Any, Any]:
         states, total, over = carry
         action, chosen, shock, live = now
         points = jnp.concatenate([states, spread(action)], axis=1)
@@ -63,14 +66,21 @@ def imagined_returns(
         if over is None:
             return (after, total + jnp.where(live, rewards, 0.0), None), None
         after = jnp.where(over[:, None], states, after)
-        total = total + jnp.where(live & ~over, rewards, 0.0)
-        return (after, total, over | _ends(mdp, points, after)), None
+        earned = jnp.where(live & ~over, rewards, 0.0)
+        change = mdp.states.difference(after, states) ** 2
+        return (after, total + earned, over | _ends(mdp, points, after)), (earned, change)
 
     live = period + jnp.arange(steps) < mdp.horizon
     now = (jnp.moveaxis(actions, 1, 0), jnp.moveaxis(luck, 1, 0), noise, live)
     states = jnp.broadcast_to(start[None, :], (rows, start.shape[0]))
     over = None if mdp.termination is None else jnp.zeros(rows, bool)
-    (_, total, _), _ = jax.lax.scan(one, (states, jnp.zeros(rows, states.dtype), over), now)
+    begin = (states, jnp.zeros(rows, states.dtype), over)
+    (_, total, _), path = jax.lax.scan(one, begin, now)
+    if path is not None and unrest:
+        earned, changes = path
+        usual = jnp.mean(changes, axis=(0, 1)) + 1e-12
+        moved = jnp.sum(changes[-1] / usual[None, :], axis=1)
+        total = total - unrest * jnp.mean(jnp.abs(earned)) * moved / (1 + moved)
     return jnp.mean(total.reshape(count, particles), axis=1)
 
 

@@ -37,6 +37,8 @@ from kernelmdp.types import Key
 
 #: Draws of the noise where nothing is said.
 PARTICLES = 4
+#: Share of a step's reward that changes of the state in the last step of a plan may cost.
+UNREST = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,11 +215,15 @@ class MPC(Policy):
         rounds = jnp.where(jnp.asarray(period) == 0, planner.first_rounds, 1)
 
         def one(memory: Memory, state: Array) -> tuple[Array, Array, Memory]:
-            def score(decisions: Array) -> Array:
+            def worth(decisions: Array, unrest: float = 0.0) -> Array:
                 actions, luck = search.split(decisions)
+                optimism = planner.optimism
                 return imagined_returns(
-                    mdp, state, period, actions, luck, noise, optimism=planner.optimism
+                    mdp, state, period, actions, luck, noise, optimism=optimism, unrest=unrest
                 )
+
+            def score(decisions: Array) -> Array:
+                return worth(decisions, UNREST)
 
             def polish(decisions: Array) -> Array:
                 return self._polished(search, state, period, decisions, planner.polish * rounds)
@@ -226,7 +232,8 @@ class MPC(Policy):
             found, after = search(
                 memory, score, key=search_key, rounds=rounds, polish=polish if slopes else None
             )
-            return search.split(found.decisions[0])[0], found.score, after
+            best = found.score if mdp.termination is None else worth(found.decisions[None])[0]
+            return search.split(found.decisions[0])[0], best, after
 
         if states.shape[0] > 1:
             return jax.vmap(one)(memory, states)
