@@ -134,7 +134,8 @@ class Watch:
             table.add_row(f"and {len(under_way) - SHOWN} more")
         now = sum(line.tail.count for line in self.lines.values())
         whole = len(self.lines) * self.plan.episodes
-        return Group(table, ProgressBar(total=whole, completed=now, width=60), self.overall())
+        # A bar does not end its line: it comes last.
+        return Group(table, self.overall(), ProgressBar(total=whole, completed=now, width=60))
 
     def _read(self, line: Line) -> bool:
         """Whether there was anything new."""
