@@ -24,7 +24,7 @@ def check(kind):
 @pytest.mark.parametrize("kind", EVERYONE, ids=lambda kind: kind.name)
 def test_conformance(kind):
     report = check(kind)
-    assert report.agent == kind.name
+    assert report.name == kind.name
     assert SAVING in report.checked
     assert len(report.checked) == 11
     assert not report.skipped
