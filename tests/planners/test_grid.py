@@ -11,8 +11,9 @@ from kernelmdp import Box
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import MDP, Gaussian, Known, Model, Outlook, StateGrid, grid_value, policy_values
 from kernelmdp.planners import GridPlanner
+from kernelmdp.planners.dilation import Boxes, Discs
 from kernelmdp.planners.envelope import lipschitz_envelope
-from kernelmdp.planners.optimism import Boxes, Candidates, Discs, Interval
+from kernelmdp.planners.optimism import Candidates, Interval
 from kernelmdp.planners.pessimism import pessimistic_values
 
 KEY = jax.random.key(0)

@@ -26,8 +26,9 @@ from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import choice
 from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.planners.choice import Choice
 from kernelmdp.planners.envelope import lipschitz_envelope
-from kernelmdp.planners.optimism import Choice, choice_for, with_radius
+from kernelmdp.planners.optimism import choice_for, with_radius
 from kernelmdp.planners.plan import Plan
 from kernelmdp.types import Key
 
