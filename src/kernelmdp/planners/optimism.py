@@ -1,4 +1,4 @@
-"""The best plausible next state: max of U over a ball or ellipsoid around the mean (math D1).
+"""The best plausible next state: max of U over the set of plausible ones (math D1).
 
 Each way is a pair of steps. ``locate`` is done once an episode for all state-action pairs: where
 to read, in tables of the lattice. ``prepare`` turns U of one period into the table that ``read``
