@@ -54,7 +54,7 @@ class Problem:
     transition_noise: Noise
     offset: str = "zero"
     scale: tuple[float, ...] = ()
-    noise_floor: float = 1e-3
+    noise_floors: tuple[float, float] = (1e-3, 1e-3)
     accuracy: float = 1e-3
     norm_reward: float | None = None
     norm_transition: float | None = None
@@ -125,13 +125,13 @@ class Problem:
     def residual_noise(self) -> np.ndarray:
         """Standard deviation of the scaled residuals along each axis, at least the floor."""
         sizes = self.transition_noise.standard_deviations(self.mean_dimension)
-        return np.maximum(sizes / np.array(self.scale), self.noise_floor)
+        return np.maximum(sizes / np.array(self.scale), self.noise_floors[1])
 
     @functools.cached_property
     def noise_variances(self) -> tuple[float, float]:
         """Variances to regress with: of rewards, and of scaled residuals (the largest axis)."""
         reward = float(self.reward_noise.standard_deviations(1)[0])
-        return max(reward, self.noise_floor) ** 2, float(self.residual_noise.max()) ** 2
+        return max(reward, self.noise_floors[0]) ** 2, float(self.residual_noise.max()) ** 2
 
     @functools.cached_property
     def reward_range(self) -> tuple[float, float]:
@@ -319,7 +319,7 @@ def _problem_of_environment(environment: Environment) -> Problem:
         transition_noise=mdp.transition_noise,
         offset=environment.offset,
         scale=environment.scale,
-        noise_floor=environment.noise_floor,
+        noise_floors=environment.noise_floors,
         accuracy=environment.accuracy,
         norm_reward=environment.norm_reward,
         norm_transition=environment.norm_transition,

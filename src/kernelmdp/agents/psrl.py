@@ -114,7 +114,7 @@ class PSRL(Agent):
             self.beliefs,
             problem.reward_noise,
             problem.transition_noise,
-            problem.noise_floor,
+            problem.noise_floors,
             problem.norm_reward,
             problem.norm_transition,
         )

@@ -94,7 +94,7 @@ def cartpole_swingup(
         action_points=(5,),
         optimum_points=((9, 9, 9, 9), (5,)),
         lipschitz_rule="infinite: no noise, and motion near upright is unstable",
-        noise_floor=3e-3,
+        noise_floors=(3e-3, 3e-3),
         # The box is wide: compiled closer than to the noise the rank would be 600 and not 420.
         accuracy=1.0,
         reference=Reference(horizon == HORIZON and not mirrored),

@@ -68,8 +68,9 @@ class Environment:
     assumed_norms: tuple[float, float] = (1.0, 1.0)
     #: By which rule ``lipschitz`` was found.
     lipschitz_rule: str = "none: infinite"
-    #: Standard deviation to regress scaled residuals with when the truth has no noise.
-    noise_floor: float = 1e-3
+    #: Least standard deviations to regress with, of rewards and of scaled residuals: for truths
+    #: without noise, and for those that are not quite what their kernel says.
+    noise_floors: tuple[float, float] = (1e-3, 1e-3)
     #: How closely kernels need to be compiled, as a share of the noise variance.
     accuracy: float = 1e-3
     #: The optimal value at the fixed start when it was computed beforehand.
@@ -148,7 +149,7 @@ class Environment:
     def residual_noise(self) -> np.ndarray:
         """Standard deviations to regress scaled residuals with: the truth's, or the floor, (m,)."""
         deviations = self.seen.transition_noise.standard_deviations(len(self.scale))
-        return np.maximum(deviations / np.array(self.scale), self.noise_floor)
+        return np.maximum(deviations / np.array(self.scale), self.noise_floors[1])
 
     @property
     def grid(self) -> StateGrid:

@@ -135,7 +135,7 @@ def _environment(
         # Halved, the torques still have 0 among them.
         optimum_points=((240, 161), (13,)),
         lipschitz_rule="none: motion near upright is unstable",
-        noise_floor=3e-3,
+        noise_floors=(3e-3, 3e-3),
         accuracy=0.1,
         optimum=optimum,
         drawing=PendulumDrawing(),

@@ -30,14 +30,14 @@ class Setting(NamedTuple):
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
-    >>> Setting(agent.beliefs, *agent.noises).noise_floor
-    0.001
+    >>> Setting(agent.beliefs, *agent.noises).noise_floors
+    (0.001, 0.001)
     """
 
     beliefs: Beliefs
     reward_noise: Noise
     transition_noise: Noise
-    noise_floor: float = 1e-3
+    noise_floors: tuple[float, float] = (1e-3, 1e-3)
     norm_reward: float | None = None
     norm_transition: float | None = None
 
@@ -109,7 +109,7 @@ class Prior(abc.ABC):
         """The state before any data."""
         beliefs = setting.beliefs
         m = beliefs.scale.shape[0]
-        floor = setting.noise_floor
+        reward_floor, residual_floor = setting.noise_floors
         if isinstance(setting.transition_noise, Categorical):
             raise ArgumentError(
                 "prior", "'gaussian' for this noise", repr(setting.transition_noise)
@@ -117,9 +117,9 @@ class Prior(abc.ABC):
         first, second = self.posteriors(beliefs)
         reward = None
         if isinstance(first, Posterior):
-            reward = unknown(first, np.maximum(self.sizes(setting.reward_noise, 1), floor))
+            reward = unknown(first, np.maximum(self.sizes(setting.reward_noise, 1), reward_floor))
         own = self.sizes(setting.transition_noise, m) / np.asarray(beliefs.scale)
-        transition = unknown(second, np.maximum(own, floor))
+        transition = unknown(second, np.maximum(own, residual_floor))
         groups = [("reward", g) for g in (reward.groups if reward is not None else ())]
         groups += [("transition", g) for g in transition.groups]
         keys = jax.random.split(key, len(groups))
