@@ -146,3 +146,19 @@ def test_kernels_are_given_or_fitted():
         pendulum(kernel="magic")
     with pytest.raises(ArgumentError, match="kernels for a table"):
         km.PSRL("riverswim", kernel="auto")
+
+
+def test_a_line_beneath_noise_goes_on_where_there_are_no_data():
+    """Positions move with their speed, also at speeds never seen; what is bent has no trend."""
+    rng = np.random.default_rng(3)
+    known = km.PSRL("cartpole-balance", kernel="auto", reward="known", seed=0).fitted
+    for count in (100, 200):
+        points = rng.uniform(-1, 1, size=(count, 5)) * np.array([1.0, 1.0, 0.2, 1.0, 1.0])
+        x, speed, _, turning, force = points.T
+        moves = [0.02 * speed, 0.2 * force, 0.02 * turning, 0.3 * np.cos(3 * x)]
+        outcomes = points[:, :4] + np.stack(moves, axis=1) + 0.01 * rng.normal(size=(count, 4))
+        known = known.after(points, np.ones(count), outcomes)
+    fast = jnp.array([[0.0, 6.0, 0.1, -6.0, 0.0]])
+    after = np.asarray(known.beliefs.mean().transition(fast))[0]
+    np.testing.assert_allclose(after[[0, 2]], [0.12, 0.1 - 0.12], atol=0.02)
+    np.testing.assert_array_equal(known.trend[:, 3], 0.0)

@@ -5,7 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kernelmdp.gp.fitting import DYNAMICS, REWARD, Units, descend, fit, likelihood, some_rows, usual
+from kernelmdp.gp.fitting import (
+    DYNAMICS,
+    REWARD,
+    Units,
+    affine,
+    descend,
+    fit,
+    in_blocks,
+    likelihood,
+    some_rows,
+    usual,
+)
 from kernelmdp.gp.inducing import Shape
 
 N = 60
@@ -29,7 +40,7 @@ def fitted(data):
     x, y, counted = data
     size = np.sqrt(np.mean(np.asarray(y) ** 2, axis=0))
     own = units(*size)
-    return own, np.exp(fit(own, DYNAMICS, x, y, counted, usual(own, DYNAMICS)))
+    return own, np.exp(fit(own, DYNAMICS, x[None], y[None], counted[None], usual(own, DYNAMICS)))
 
 
 def test_coordinates_that_do_not_matter_get_long_lengthscales(fitted):
@@ -96,7 +107,7 @@ def test_the_slope_is_the_slope(data):
 @pytest.mark.parametrize("habits", [DYNAMICS, REWARD])
 def test_flat_and_repeated_data_stay_within_bounds(habits):
     """One state over and over, nothing ever happening: no certainty, no NaN."""
-    x, y, counted = jnp.zeros((N, 2)), jnp.zeros((N, 2)), jnp.ones(N)
+    x, y, counted = jnp.zeros((1, N, 2)), jnp.zeros((1, N, 2)), jnp.ones((1, N))
     own = units(1.0, 1.0)
     found = np.exp(fit(own, habits, x, y, counted, usual(own, habits)))
     rows = habits.rows(2)
@@ -119,3 +130,45 @@ def test_rows_are_few_and_hold_the_last():
     assert len(set(chosen)) == 50
     assert chosen[-1] == 999
     assert some_rows(7, 50, key=jax.random.key(0)).tolist() == list(range(7))
+
+
+def test_empty_blocks_change_nothing(data, fitted):
+    """Data that are few fill one of several blocks."""
+    own, found = fitted
+    x, y, _ = data
+    blocks = in_blocks(np.asarray(x), np.asarray(y), most=N, blocks=3, key=jax.random.key(0))
+    assert [float(jnp.sum(each)) for each in blocks[2]] == [N, 0, 0]
+    again = fit(own, DYNAMICS, *blocks, usual(own, DYNAMICS))
+    np.testing.assert_allclose(np.exp(again), found, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("count", "full"), [(10, 1), (21, 2), (60, 3), (500, 3)])
+def test_blocks_hold_rows_from_all_over_the_data(count, full):
+    x = np.arange(count, dtype=float)[:, None]
+    points, targets, counted = (
+        np.asarray(each) for each in in_blocks(x, 2 * x, most=20, blocks=3, key=jax.random.key(1))
+    )
+    assert points.shape == (3, 20, 1)
+    seen = points[counted > 0, 0]
+    assert len(set(seen)) == len(seen) == min(count, 60)
+    assert count - 1 in seen
+    np.testing.assert_array_equal(targets, 2 * points)
+    for block, own in zip(points[:full], counted[:full], strict=True):
+        assert np.ptp(block[own > 0]) > 0.6 * count
+    assert not counted[full:].any()
+
+
+def test_a_trend_is_found_beneath_noise():
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-0.5, 0.5, size=(400, 3))
+    line = 0.3 + x @ np.array([2.0, 0.0, -1.0])
+    found = affine(x, np.stack([line + 0.5 * rng.normal(size=400), np.zeros(400)], axis=1))
+    # Deviations of the estimates: 0.5 / sqrt(400 / 12) = 0.087 for a slope, 0.025 for the level.
+    np.testing.assert_allclose(found[:, 0], [0.3, 2.0, 0.0, -1.0], atol=0.3)
+    np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-9)
+
+
+def test_where_there_is_one_point_there_is_no_slope():
+    found = affine(np.full((50, 2), 0.25), np.ones((50, 1)))
+    assert np.isfinite(found).all()
+    assert abs(found[1:]).max() < 1

@@ -18,14 +18,31 @@ from kernelmdp.agents.problem import STEP, Problem
 from kernelmdp.confidence import Beliefs
 from kernelmdp.domains import Box, join
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.fitting import DYNAMICS, REWARD, SPARSE, Habits, Units, fit, some_rows, usual
+from kernelmdp.gp.fitting import (
+    DYNAMICS,
+    REWARD,
+    SPARSE,
+    Habits,
+    Units,
+    affine,
+    fit,
+    in_blocks,
+    some_rows,
+    usual,
+)
 from kernelmdp.gp.inducing import inducing_posterior, spread_out
-from kernelmdp.gp.means import as_mean
+from kernelmdp.gp.means import Trend
 from kernelmdp.mdp import MDP, Gaussian, Model, Noise, Outlook
 from kernelmdp.numerics.modules import changed
 
-#: Centres of a posterior, rows that kernels are fitted to, rows taken at once.
-CENTRES, ROWS, BLOCK = 192, 160, 256
+#: Centres of a posterior, and rows taken at once.
+CENTRES, BLOCK = 192, 256
+#: Kernels are fitted to so many blocks of so many rows. Where noise is as large as what there is to
+#: learn, one block may find short lengthscales that explain noise.
+BLOCKS, ROWS = 4, 160
+#: An output is a straight line when one leaves no more than so many deviations of the noise, of so
+#: many rows for each number of the line.
+STRAIGHT, ENOUGH = 1.2, 10
 #: Fitted anew when data have grown by this share, and by this many rows.
 SHARE, FEW = 0.15, 5
 #: Room beyond what was seen, on axes without bounds, as a share of half their length.
@@ -70,6 +87,7 @@ class Fitted:
     endings: Float[np.ndarray, "e d"]
     dynamics_logs: Float[np.ndarray, "m k"]
     reward_logs: Float[np.ndarray, "1 k"]
+    trend: Float[np.ndarray, "d1 m"]  # of the increments: levels, then slopes
     box: Box
     fitted_at: int = 0
 
@@ -86,6 +104,7 @@ class Fitted:
             np.zeros((0, d)),
             np.zeros((m, d + 2)),
             np.zeros((1, d + 2)),
+            np.zeros((d + 1, m)),
             _around(problem, np.zeros((0, m))),
         )
         return dataclasses.replace(
@@ -134,6 +153,7 @@ class Fitted:
 
     def refitted(self) -> "Fitted":
         """With parameters fitted to the data as they are."""
+        self = dataclasses.replace(self, trend=self._trend())
         key = jax.random.fold_in(jax.random.key(self.seed), len(self.points))
         dynamics = self._fit(
             self.dynamics_units, DYNAMICS, self.points, self._residuals, self.dynamics_logs, key
@@ -155,13 +175,12 @@ class Fitted:
         if reward is None:
             x, y = self._reward_rows
             reward = self._posterior(self.reward_units, self.reward_logs, x, y[:, None], True)
-        m, d = self.problem.states.dimension, self.problem.points.dimension
         return Beliefs(
             reward=reward,
             transition=self._posterior(
                 self.dynamics_units, self.dynamics_logs, self.points, self._residuals, False
             ),
-            offset=as_mean("identity", m, d),
+            offset=Trend(jnp.asarray(self.trend[1:]), jnp.asarray(self.trend[0])),
             scale=jnp.asarray(self.scale),
         )
 
@@ -230,7 +249,28 @@ class Fitted:
 
     @property
     def _residuals(self) -> np.ndarray:
-        return self.increments / self.scale[None, :]
+        straight = self.trend[0][None, :] + self.points @ self.trend[1:]
+        return (self.increments - straight) / self.scale[None, :]
+
+    def _trend(self) -> np.ndarray:
+        """Levels and slopes of those increments that are a straight line and noise, as far as
+        the data tell; along the axes that are no circles.
+
+        A line goes on where there are no data. A kernel returns to zero there, and planners find
+        such places: a pole that turns fast and does not fall.
+        """
+        n, d = self.points.shape
+        if not self.fitted_at or n < ENOUGH * (d + 1):
+            return np.zeros_like(self.trend)
+        low, high = join(state=self.box, action=self.problem.actions).bounds
+        middle, width = (low + high) / 2, np.maximum(high - low, 1e-9)
+        straight = np.array([j not in self.box.periodic for j in range(d)])
+        found = affine((self.points - middle) / width * straight, self.increments)
+        slopes = found[1:] * (straight / width)[:, None]
+        trend = np.concatenate([(found[0] - middle @ slopes)[None, :], slopes])
+        left = self.increments - trend[0] - self.points @ trend[1:]
+        noise = self.noises[1].standard_deviations(left.shape[1])
+        return trend * (np.sqrt(np.mean(left**2, axis=0)) <= STRAIGHT * noise)
 
     def _units(self, sizes: np.ndarray) -> Units:
         """An axis that is an angle is as wide as its circle."""
@@ -258,11 +298,8 @@ class Fitted:
         start: np.ndarray,
         key: Any,
     ) -> np.ndarray:
-        rows = some_rows(len(points), ROWS, key=key)
-        short = ROWS - len(rows)
-        counted = np.concatenate([np.ones(len(rows)), np.zeros(short)])
-        x, y = (np.pad(a[rows], ((0, short), (0, 0))) for a in (points, targets))
-        return fit(units, habits, jnp.asarray(x), jnp.asarray(y), jnp.asarray(counted), start)
+        rows = in_blocks(points, targets, most=ROWS, blocks=BLOCKS, key=key)
+        return fit(units, habits, *rows, start)
 
     def _posterior(
         self, units: Units, logs: np.ndarray, points: np.ndarray, targets: np.ndarray, scalar: bool

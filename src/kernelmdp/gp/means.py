@@ -39,6 +39,17 @@ class Identity(Mean):
         return points[:, : self.outputs]
 
 
+class Trend(Mean):
+    """The state and an affine function of the point: increments that keep their trend."""
+
+    slopes: Float[Array, "d m"]
+    level: Float[Array, " m"]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        own = points @ self.slopes.astype(points.dtype) + self.level[None, :].astype(points.dtype)
+        return points[:, : own.shape[1]] + own
+
+
 class Constant(Mean):
     """The same number for every output, everywhere."""
 
