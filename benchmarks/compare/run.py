@@ -27,7 +27,7 @@ from typing import Any
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results", HERE.parents[1] / "docs" / "compare.md"
 FIGURES = PAGE.parent / "figures"
-PARTS = ("gp", "control", "tables", "bandits", "growth", "hot_path")
+PARTS = ("gp", "speed", "control", "tables", "bandits", "growth", "hot_path")
 PACKAGES = (
     "kernelmdp", "jax", "jaxlib", "numpy", "scipy", "scikit-learn", "torch", "gpytorch",
     "linear_operator", "botorch", "gpjax", "gymnasium", "stable-baselines3", "rlberry",

@@ -33,25 +33,30 @@ def retraces(agent) -> list[int]:
     return counts[2:]
 
 
-def main() -> None:
-    keep_compiled()
+def decided(kind) -> tuple[float, float, list[int]]:
+    """Milliseconds of a decision and of an episode's first, and ``retraces``."""
     env = km.make("cartpole-swingup")
     wanderer = km.Random(env, seed=0)
     wanderer.learn(STEPS // env.mdp.horizon, progress=False)
+    agent = kind(env, kernel="auto", planner="mpc", seed=0)
+    for told in wanderer.history:
+        agent.relive(told)
+    states = wanderer.history[0].states
+    player = agent.ask(states[0]).player()
+    times = []
+    for period, state in enumerate(states[:-1]):
+        begin = time.perf_counter()
+        player(state, period)
+        times.append(1e3 * (time.perf_counter() - begin))
+    again = kind(env, kernel="auto", planner="mpc", seed=0)
+    return float(np.median(times[1:])), times[0], retraces(again)
+
+
+def main() -> None:
+    keep_compiled()
     for kind in (km.Greedy, km.PSRL, km.GPUCRL):
-        agent = kind(env, kernel="auto", planner="mpc", seed=0)
-        for told in wanderer.history:
-            agent.relive(told)
-        states = wanderer.history[0].states
-        player = agent.ask(states[0]).player()
-        times = []
-        for period, state in enumerate(states[:-1]):
-            begin = time.perf_counter()
-            player(state, period)
-            times.append(1e3 * (time.perf_counter() - begin))
-        new = retraces(kind(env, kernel="auto", planner="mpc", seed=0))
-        middle = np.median(times[1:])
-        print(f"{agent.name:8s} {middle:6.1f} ms, the first {times[0]:.0f} ms; traced anew {new}")
+        middle, first, new = decided(kind)
+        print(f"{kind.name:8s} {middle:6.1f} ms, the first {first:.0f} ms; traced anew {new}")
 
 
 if __name__ == "__main__":

@@ -153,7 +153,9 @@ class Fitted:
 
     def refitted(self) -> "Fitted":
         """With parameters fitted to the data as they are."""
-        self = dataclasses.replace(self, trend=self._trend())
+        return dataclasses.replace(self, trend=self._trend())._with_kernels()
+
+    def _with_kernels(self) -> "Fitted":
         key = jax.random.fold_in(jax.random.key(self.seed), len(self.points))
         dynamics = self._fit(
             self.dynamics_units, DYNAMICS, self.points, self._residuals, self.dynamics_logs, key
