@@ -5,7 +5,8 @@
 
 Every run is kept in benchmarks/control/results/swingup.json and not run again; the table is of what
 is there. Rewards are known, learned, or "bounded": learned, and known to lie between the price of
-torque and 1 a base step. Returns are of 100 decisions held for four base steps; ``base`` is what
+torque and 1 a base step. With ``--confidence valid`` the kernel of motion is the additive one, and
+its norm is given. Returns are of 100 decisions held for four base steps; ``base`` is what
 the actions of the last episode earn in the problem of 400 steps.
 """
 
@@ -32,7 +33,10 @@ COLOURS = {"gp-ucrl": "#0072b2", "psrl": "#d55e00", "greedy": "#555555"}
 
 def one(key: tuple, episodes: int) -> dict:
     agent, confidence, penalty, reward, short, macro, seed = key
-    env = km.make("pendulum-swingup", penalty=penalty, short=short, macro=macro)
+    valid = confidence == "valid"
+    env = km.make("pendulum-swingup", penalty=penalty, short=short, macro=macro, additive=valid)
+    if valid:
+        confidence = {"preset": "valid", "norm_transition": env.assumed_norms[1]}
     words = {"confidence": confidence} if agent == "gp-ucrl" else {}
     if reward == "bounded":
         words["reward_bounds"] = env.mdp.reward_range
