@@ -33,8 +33,8 @@ REWARD_FLOOR, RESIDUAL_FLOOR = 0.125, 3e-3
 #: interpolants of the motion at 4,000 points have norms of 13.7 and 16.5 (short), so a tenth of
 #: these sets does not hold it.
 NORMS = (15.0, 4.0)
-#: With the additive kernel functions within 6e-5 of the (scaled) motion have norms of 1.03, and 0.74
-#: (short). The rest moves sets by a fiftieth of a deviation, for which there is room. Norms
+#: With the additive kernel functions within 6e-5 of the (scaled) motion have norms of 1.03, and
+#: 0.74 (short). The rest moves sets by a fiftieth of a deviation, for which there is room. Norms
 #: grow slowly as functions come closer: like all such motion, it is in no SE space.
 ADDITIVE_NORMS = {False: 1.1, True: 0.8}
 #: Sets that hold the truth pay for what compiling misses, in units of this.
@@ -116,8 +116,8 @@ def pendulum_swingup(
 
 
 def _motion_kernel(part: float, additive: bool) -> Kernel:
-    """SE on (cos θ, sin θ, ω, u) with lengthscales (1, 1, 10, 2) times ``part``; if additive, little
-    of it beside much of p(θ) + q(θ) ω + a ω + b u with smooth p and q."""
+    """SE on (cos θ, sin θ, ω, u) with lengthscales (1, 1, 10, 2) times ``part``; if additive, a
+    little of it beside much of p(θ) + q(θ) ω + a ω + b u with smooth p and q."""
     anything = Periodic(part).on(0) * SquaredExponential([10.0 * part, 2.0 * part]).on([1, 2])
     if not additive:
         return anything
