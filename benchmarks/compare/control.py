@@ -151,11 +151,12 @@ def table(found):
     lines.append("|---" * 7 + "|")
     for problem, (level, _) in PROBLEMS.items():
         for agent, own in _by(found, problem):
-            steps = ", ".join(
+            steps = "; ".join(
                 f"{one['steps']:,}" if one["reached"] else f"not in {one['steps']:,}" for one in own
             )
             seconds, best, regret = (
-                ", ".join(f"{one[key]:.4g}" for one in own) for key in ("seconds", "best", "regret")
+                "; ".join(f"{one[key]:,.{digits}f}" for one in own)
+                for key, digits in (("seconds", 0), ("best", 1), ("regret", 0))
             )
             cells = (f"{problem} ({level:g})", agent, str(len(own)), steps, seconds, best, regret)
             lines.append("| " + " | ".join(cells) + " |")
@@ -165,18 +166,20 @@ def table(found):
 def figure(found, path):
     import matplotlib.pyplot as plt
 
-    picture, axes = plt.subplots(1, len(PROBLEMS), figsize=(10, 3.5))
+    picture, axes = plt.subplots(1, len(PROBLEMS), figsize=(10, 4))
     for axis, (problem, (level, _)) in zip(axes, PROBLEMS.items(), strict=True):
-        for number, (agent, own) in enumerate(_by(found, problem)):
+        for agent, own in _by(found, problem):
             for one in own:
                 if one["curve"]:
                     steps, _, means = zip(*one["curve"], strict=True)
+                    style = {"color": f"C{AGENTS.index(agent)}", "markersize": 3}
                     label = agent if one is own[0] else None
-                    axis.semilogx(steps, means, "o-", markersize=3, color=f"C{number}", label=label)
+                    axis.semilogx(steps, means, "o-", label=label, **style)
         axis.axhline(level, color="k", linestyle=":")
         axis.set_title(problem.removeprefix("kernelmdp/"), fontsize=9)
         axis.set_xlabel("environment steps")
     axes[0].set_ylabel("mean return of an exam")
-    axes[0].legend(fontsize=7)
-    picture.tight_layout()
+    lines, names = axes[-1].get_legend_handles_labels()
+    picture.legend(lines, names, loc="lower center", ncol=len(AGENTS), fontsize=8)
+    picture.tight_layout(rect=(0, 0.07, 1, 1))
     picture.savefig(path, dpi=110)

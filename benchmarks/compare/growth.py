@@ -21,7 +21,7 @@ AXES = {
     "rank, append": (RANKS, "50 points, by lengthscale in d = 2", 2.0, 2.0),
     "rank, predict": (RANKS, "mean and std at 1,000 points", 2.0, 2.0),
     "H": ((10, 40, 160, 640), "an episode, m = 1, 61 nodes", 1.0, 1.0),
-    "grid": ((61, 241, 961, 3_841), "an episode, m = 1, H = 10, by nodes", 1.0, 1.0),
+    "grid": ((61, 241, 961, 3_841), "an episode, m = 1, H = 10, by nodes", 2.0, 1.0),
     "m, grid": ((1, 2, 3, 4), f"an episode, {NODES} nodes an axis, H = 10", "15", "15"),
     "m, MPC": ((1, 2, 4, 8), f"a decision after {STEPS} steps", 1.0, 1.0),
     "n, MPC": ((200, 500, 1_000, 2_000), "a decision, m = 2", 0.0, 0.0),
@@ -73,14 +73,14 @@ def made(name, work, size):
     return size, episode(**options[name])
 
 
-def timed(job, clock=time.process_time):
+def timed(job, clock=time.process_time, of=statistics.median):
     job()
     times = []
     for _ in range(REPEATS):
         begin = clock()
         job()
         times.append(clock() - begin)
-    return statistics.median(times)
+    return of(times)
 
 
 def posterior(n, work, *, engine="compiled", lengthscale=0.5):
@@ -134,7 +134,7 @@ def told(env, rng):
 
 
 def episode(*, m=1, horizon=10, nodes=61, actions=11):
-    """Plan, and learn from what came of it."""
+    """Learn from an episode, and plan the next, which is then kept."""
     import kernelmdp as km
     from kernelmdp.planners import GridPlanner
 
@@ -142,8 +142,8 @@ def episode(*, m=1, horizon=10, nodes=61, actions=11):
     agent = km.PSRL(env, planner=GridPlanner((nodes,) * m, (actions,)), seed=0)
 
     def once():
-        agent.ask(np.zeros(m))
         agent.tell(*told(env, rng))
+        agent.ask(np.zeros(m))
 
     once()
     return once
@@ -164,7 +164,7 @@ def decision(*, m, steps=STEPS):
 
 
 def spread(count):
-    """Seconds of the wall of what a larger machine might help, on so many cores."""
+    """Seconds of the wall, the least of five, of what a larger machine might help."""
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < count:
         raise SystemExit(f"{len(allowed)} core(s) allowed here")
@@ -177,7 +177,7 @@ def spread(count):
         "an episode, m = 3, 15 nodes an axis": episode(m=3, nodes=NODES, actions=5),
         "a decision of MPC, m = 4": decision(m=4),
     }
-    return {name: timed(job, time.perf_counter) for name, job in jobs.items()}
+    return {name: timed(job, time.perf_counter, min) for name, job in jobs.items()}
 
 
 def kept():
@@ -199,11 +199,15 @@ def slope(rows, key):
     return float(np.polyfit(x, y, 1)[0])
 
 
+def _in_order(found):
+    return sorted(found, key=lambda one: list(AXES).index(one["cell"].get("axis", "n, MPC")))
+
+
 def table(found):
     lines = ["| against | work | sizes | ms | slope, count | MB kept | slope, count | peak MB |"]
     lines.append("|---" * 8 + "|")
     cores = {}
-    for one in found:
+    for one in _in_order(found):
         cell, got = one["cell"], one["found"]
         if "failed" in got:
             continue
@@ -236,24 +240,26 @@ def _number(value):
 
 def figure(found, path):
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     good = [one for one in found if "axis" in one["cell"] and "failed" not in one["found"]]
     columns = -(-len(good) // 2)
-    picture, axes = plt.subplots(4, columns, figsize=(2.2 * columns, 8.5), squeeze=False)
-    for number, one in enumerate(good):
+    picture, axes = plt.subplots(4, columns, figsize=(1.9 * columns, 8), squeeze=False)
+    for number, one in enumerate(_in_order(good)):
         rows, theory = one["found"]["rows"], AXES[one["cell"]["axis"]][2:]
         for below, (key, by) in enumerate(zip(("seconds", "kept"), theory, strict=True)):
             axis = axes[2 * (number // columns) + below, number % columns]
             x, y = (np.array([row[part] for row in rows], float) for part in ("size", key))
             y = y * (1e3 if key == "seconds" else 1e-6)
+            expected = float(by) ** (x - x[-1]) if isinstance(by, str) else (x / x[-1]) ** by
+            axis.loglog(x, y, "o-", markersize=3)
+            axis.loglog(x, y[-1] * expected, "k:")
+            axis.set_ylim(10 ** np.floor(np.log10(min(y))), 10 ** np.ceil(np.log10(max(y))))
             if isinstance(by, str):
-                axis.semilogy(x, y, "o-", markersize=3)
-                axis.semilogy(x, y[-1] * float(by) ** (x - x[-1]), "k:")
-            else:
-                axis.loglog(x, y, "o-", markersize=3)
-                axis.loglog(x, y[-1] * (x / x[-1]) ** by, "k:")
-                if max(y) < 3 * min(y):
-                    axis.set_ylim(min(y) / 3, max(y) * 3)
+                axis.set_xscale("linear")
+            axis.set_xticks(x, [f"{size:g}" for size in x], rotation=60)
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            axis.yaxis.set_minor_formatter(NullFormatter())
             axis.tick_params(labelsize=7)
             if below == 0:
                 axis.set_title(one["cell"]["axis"], fontsize=9)

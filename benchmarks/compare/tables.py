@@ -28,9 +28,9 @@ RIVER = {
     "rlberry PSRL": ("rlberry", "PSRL", {}),
 }
 ROOMS = {
-    "random": ("ours", "random", {}),
     "PSRL": ("ours", "psrl", {}),
     "GP-UCRL": ("ours", "gp-ucrl", {}),
+    "random": ("ours", "random", {}),
     "rlberry KernelUCBVI": ("rlberry", "KernelUCBVI", {}),
     "rlberry KernelUCBVI, scale 0.1": ("rlberry", "KernelUCBVI", {"bonus_scale_factor": 0.1}),
 }
@@ -153,8 +153,7 @@ def _thinned(regret):
 
 
 def _by(found, name):
-    agents = dict.fromkeys(one["cell"]["agent"] for one in found if one["cell"]["problem"] == name)
-    for agent in agents:
+    for agent in PROBLEMS[name][0]:
         own = [
             one for one in found if (one["cell"]["problem"], one["cell"]["agent"]) == (name, agent)
         ]
@@ -182,7 +181,7 @@ def table(found):
 def figure(found, path):
     import matplotlib.pyplot as plt
 
-    picture, axes = plt.subplots(1, 2, figsize=(10, 4))
+    picture, axes = plt.subplots(1, 2, figsize=(10, 5))
     for axis, name in zip(axes, PROBLEMS, strict=True):
         for agent, own in _by(found, name):
             if own:
@@ -194,7 +193,7 @@ def figure(found, path):
         axis.set_title(name, fontsize=9)
         axis.set_xlabel("episode")
         if axis.lines:
-            axis.legend(fontsize=7)
+            axis.legend(fontsize=8, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.13))
     axes[0].set_ylabel("cumulative regret, mean over seeds")
     picture.tight_layout()
     picture.savefig(path, dpi=110)
