@@ -10,13 +10,14 @@ import sys
 import time
 
 TITLE = "Gaussian processes"
-SECONDS, QUICK_SECONDS = 240.0, 60.0
 REPAIRED = "gpytorch cached root, mean cache repaired"
 CONTENDERS = (
     "kernelmdp", "kernelmdp exact", "scikit-learn", "gpytorch cached root", REPAIRED,
     "gpytorch LOVE 300, tight CG, mean cache repaired", "botorch", "gpjax",
 )  # fmt: skip
-SIZES = [(200, 4), (2_000, 4), (20_000, 4), (2_000, 1), (2_000, 2), (2_000, 8)]
+SIZES = [(200, 4), (2_000, 4), (2_000, 1), (2_000, 2), (2_000, 8), (20_000, 4)]
+#: Of ours alone: the goal for n = 20,000 is a ratio to this.
+BESIDES = {"contender": "kernelmdp", "n": 1_000, "d": 4}
 HERE = pathlib.Path(__file__).resolve().parent
 ROUNDS, CHECKED, JUDGED = 3, 1_000, 5_000
 #: The error of a std that counts as equal accuracy.
@@ -26,7 +27,12 @@ WORK = ("append", "predict", "draw")
 
 def cells(quick):
     sizes = [(200, 2)] if quick else SIZES
-    return [{"contender": name, "n": n, "d": d} for n, d in sizes for name in CONTENDERS]
+    found = [{"contender": name, "n": n, "d": d} for n, d in sizes for name in CONTENDERS]
+    return found if quick else [*found, BESIDES]
+
+
+def limit(cell):
+    return 90.0 if cell["n"] > JUDGED else 240.0
 
 
 def run(cell):
@@ -106,11 +112,11 @@ def bars(found):
             f"- {work} at n = 2,000, d = 4: {times[fastest] / own[work]:.1f} times as fast as "
             f"{fastest}, the fastest peer (goal: 10)"
         )
-    small, large = (good.get((CONTENDERS[0], n)) for n in (200, 20_000))
+    small, large = (good.get((CONTENDERS[0], n)) for n in (1_000, 20_000))
     if small and large:
         lines.append(
             f"- predict at n = 20,000 takes {large['predict'] / small['predict']:.2f} times as "
-            "long as at n = 200 (goal: 1.5, of n = 1,000)"
+            "long as at n = 1,000 (goal: 1.5)"
         )
     return lines
 
@@ -124,10 +130,10 @@ def _time(seconds):
 def figure(found, path):
     import matplotlib.pyplot as plt
 
-    picture, axes = plt.subplots(2, 3, figsize=(10, 5.5), sharey="col")
+    picture, axes = plt.subplots(2, 3, figsize=(10, 6.5), sharey="col")
     for row, (fixed, varied, value) in enumerate((("d", "n", 4), ("n", "d", 2_000))):
         for axis, work in zip(axes[row], WORK, strict=True):
-            for name in CONTENDERS:
+            for number, name in enumerate(CONTENDERS):
                 own = sorted(
                     (one["cell"][varied], one["found"][work])
                     for one in found
@@ -136,11 +142,15 @@ def figure(found, path):
                     and work in one["found"]
                 )
                 if own:
-                    axis.loglog(*zip(*own, strict=True), "o-", label=name, markersize=4)
+                    style = {"color": f"C{number}", "label": name, "markersize": 4}
+                    axis.loglog(*zip(*own, strict=True), "o-", **style)
             axis.set_title(f"{work}, {fixed} = {value:,}", fontsize=9)
             axis.set_xlabel(varied)
-    axes[0, 0].set_ylabel("seconds")
-    axes[1, 0].set_ylabel("seconds")
-    axes[0, 0].legend(fontsize=7)
-    picture.tight_layout()
+            if varied == "d":
+                axis.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+                axis.minorticks_off()
+        axes[row, 0].set_ylabel("seconds")
+    lines, names = axes[0, 0].get_legend_handles_labels()
+    picture.legend(lines, names, loc="lower center", ncol=3, fontsize=8)
+    picture.tight_layout(rect=(0, 0.1, 1, 1))
     picture.savefig(path, dpi=110)

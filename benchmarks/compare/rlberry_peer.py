@@ -2,8 +2,10 @@
 
 rlberry 0.6 is the last version in the registry with PSRL and KernelUCBVI, and needs an older
 Gymnasium than ours. One line of JSON in (a problem, an agent, a seed), one out: for every episode
-the sum of the mean rewards met. Rewards are told without noise, as PSRL here wants them in [0, 1]:
-an advantage over ours, which see them with noise.
+what it was worth: in a table the optimum less the gaps V*(s) - Q*(s, a) met, which has the policy's
+value for its mean and far less noise than a return, in the room the sum of the mean rewards met.
+Rewards are told without noise, as PSRL here wants them in [0, 1]: an advantage over ours, which see
+them with noise.
 """
 
 import json
@@ -17,9 +19,10 @@ from rlberry.agents import PSRLAgent, RSKernelUCBVIAgent, UCBVIAgent
 
 
 class Recorded(gymnasium.Env):
-    """Sums of mean rewards by episode; the agents end episodes themselves."""
+    """What episodes were worth; the agents end them themselves."""
 
     reward_range = (0.0, 1.0)
+    first = 0.0
 
     def __init__(self, seed):
         self.rng, self.sums = np.random.default_rng(seed), []
@@ -28,14 +31,18 @@ class Recorded(gymnasium.Env):
         """What rlberry asks of an environment; the seed was given already."""
 
     def reset(self, *, seed=None, options=None):
-        self.sums.append(0.0)
-        self.state = self.start()
+        self.sums.append(self.first)
+        self.state, self.period = self.start(), 0
         return self.state, {}
 
     def step(self, action):
-        reward, self.state = self.move(self.state, int(action))
-        self.sums[-1] += reward
+        reward, after = self.move(self.state, int(action))
+        self.sums[-1] += self.worth(int(action), reward)
+        self.state, self.period = after, self.period + 1
         return self.state, reward, False, False, {}
+
+    def worth(self, action, reward):
+        return reward
 
 
 class Table(Recorded):
@@ -44,9 +51,18 @@ class Table(Recorded):
         self.P, self.R = np.array(given["transitions"]), np.array(given["rewards"])
         self.observation_space = spaces.Discrete(self.R.shape[0])
         self.action_space = spaces.Discrete(self.R.shape[1])
+        values, self.gaps = np.zeros(len(self.R)), []
+        for _ in range(given["horizon"]):
+            worth = self.R + self.P @ values
+            values = worth.max(axis=1)
+            self.gaps.insert(0, values[:, None] - worth)
+        self.first = values[0]
 
     def start(self):
         return 0
+
+    def worth(self, action, reward):
+        return -self.gaps[self.period][self.state, action]
 
     def move(self, state, action):
         return self.R[state, action], int(self.rng.choice(len(self.P), p=self.P[state, action]))
@@ -79,9 +95,9 @@ def main() -> None:
     agent = AGENTS[asked["agent"]](env, **words, **asked["words"])
     env = getattr(agent.env, "unwrapped", agent.env)
     env.sums.clear()
-    begin = time.perf_counter()
+    begin = time.process_time()
     agent.fit(asked["episodes"])
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     print(json.dumps({"sums": env.sums[: asked["episodes"]], "seconds": seconds}))
 
 

@@ -1,15 +1,15 @@
 """Side by side with other libraries: run cells, keep them, write tables and figures.
 
-    make compare                     # everything: hours on one core, and it may be interrupted
+    make compare                     # everything: 80 minutes on one core, may be interrupted
     .venv-bench/bin/python benchmarks/compare/run.py --only gp --only bandits
     .venv-bench/bin/python benchmarks/compare/run.py --quick      # a tiny budget, kept apart
     .venv-bench/bin/python benchmarks/compare/run.py --write      # tables, figures and the page
 
 A part is a module with ``cells(quick)`` (what there is to run, as dictionaries), ``run(cell)``,
-``table(found)`` and ``figure(found, path)``; PART.md is its text. Every cell runs in a process of
-its own and is kept in results/PART.json; one that is there is not run again. A peer that cannot be
-installed, that fails or that takes too long is a result too: its message is kept (``--again`` tries
-those once more).
+``limit(cell)`` (seconds it may take), ``table(found)`` and ``figure(found, path)``; PART.md is its
+text. Every cell runs in a process of its own, in at most 10 GB, and is kept in results/PART.json;
+one that is there is not run again. A peer that cannot be installed, that fails or that takes too
+long is a result too: its message is kept (``--again`` tries those once more).
 """
 
 import argparse
@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import platform
+import resource
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results", HERE.parents[1] / "docs" / "compare.md"
 FIGURES = PAGE.parent / "figures"
 PARTS = ("gp", "speed", "control", "tables", "bandits", "growth", "hot_path")
+MEMORY = 10 * 10**9
 PACKAGES = (
     "kernelmdp", "jax", "jaxlib", "numpy", "scipy", "scikit-learn", "torch", "gpytorch",
     "linear_operator", "botorch", "gpjax", "gymnasium", "stable-baselines3", "rlberry",
@@ -87,7 +89,7 @@ def run_part(part: str, *, quick: bool, again: bool, match: str) -> None:
     for cell in module.cells(quick):
         if cell in done or match not in json.dumps(cell):
             continue
-        found = played(part, cell, module.QUICK_SECONDS if quick else module.SECONDS)
+        found = played(part, cell, module.limit(cell))
         kept["cells"].append({"cell": cell, "found": found})
         print(part, cell, found.get("failed", f"{found.get('process_seconds')} s"), flush=True)
         RESULTS.mkdir(exist_ok=True)
@@ -151,6 +153,7 @@ def main() -> None:
     sys.path.insert(0, str(HERE))
     if chosen.cell:
         part, text = chosen.cell
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         print(json.dumps(importlib.import_module(part).run(json.loads(text))))
         return
     if not chosen.write:

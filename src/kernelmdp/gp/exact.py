@@ -25,6 +25,7 @@ from kernelmdp.numerics.factor import (
     solve_lower,
     solve_lower_transposed,
 )
+from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
 FIRST, STEP = 256, 128  # smallest capacity, and what growing capacities are multiples of
@@ -102,12 +103,11 @@ class ExactEngine(Engine):
         if rows > self.capacity // 4:
             capacity = -(-needed // BULK) * BULK
         more = capacity - self.capacity
-        padding = jnp.eye(capacity, dtype=self.factor.dtype)
         return ExactEngine(
             kernel=self.kernel,
             points=jnp.pad(self.points, ((0, more), (0, 0))),
             noise=jnp.pad(self.noise, (0, more), constant_values=1),
-            factor=lax.dynamic_update_slice(padding, self.factor, (0, 0)),
+            factor=_grown(self.factor, capacity),
             whitened=jnp.pad(self.whitened, ((0, more), (0, 0))),
             count=self.count,
         )
@@ -229,3 +229,9 @@ class ExactEngine(Engine):
     @property
     def factor_to_check(self) -> Array:
         return self.whitened
+
+
+@jit
+def _grown(factor: Float[Array, "c c"], capacity: int) -> Float[Array, "C C"]:
+    """The factor with identity below. One program: a large array costs more to get than to fill."""
+    return lax.dynamic_update_slice(jnp.eye(capacity, dtype=factor.dtype), factor, (0, 0))
