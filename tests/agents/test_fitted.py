@@ -114,13 +114,48 @@ def test_episodes_end_early(balanced, tmp_path):
     assert min(lengths) < 30
     ended = [told.terminated for told in balanced.history]
     assert ended == [length < 30 for length in lengths]
-    # What comes after pays nothing: two actions in every last state.
-    assert len(balanced.fitted.endings) == 2 * sum(ended)
+    assert balanced.fitted.ended.sum() == sum(ended)
     balanced.save(tmp_path / "agent")
     again = km.load(tmp_path / "agent")
     assert [len(told.rewards) for told in again.history] == lengths
     assert [told.terminated for told in again.history] == ended
-    np.testing.assert_array_equal(again.fitted.reward_logs, balanced.fitted.reward_logs)
+    np.testing.assert_array_equal(again.fitted.ending_logs, balanced.fitted.ending_logs)
+
+
+def walked(agent, rewards):
+    """The agent after walks along the first axis that end once they are further than 1 from 0, with
+    all other coordinates at random."""
+    rng = np.random.default_rng(0)
+    for way in (1, -1, 1, -1, 1):
+        states = rng.uniform(-0.3, 0.3, size=(12, 4))
+        states[:, 0] = way * np.linspace(0.0, 1.1, 12)  # the last step is from 1.0 to 1.1
+        actions = rng.integers(0, 2, size=(11, 1)).astype(float)
+        agent.tell(states, actions, np.full(11, rewards), terminated=True)
+    return agent.fitted.ranged(agent.problem.mdp(agent.beliefs.mean()))
+
+
+def test_plans_stop_where_episodes_ended_if_steps_earn():
+    mdp = walked(pole(), 1.0)
+    rng = np.random.default_rng(1)
+    after = rng.uniform(-0.3, 0.3, size=(200, 4))
+    after[:, 0] = rng.uniform(-3.0, 3.0, size=200)
+    far = np.abs(after[:, 0])
+    over = np.asarray(mdp.termination(jnp.zeros((200, 5)), jnp.asarray(after)))
+    assert over[far > 1.1].all()  # also behind all ends that were seen
+    assert not over[far < 0.9].any()
+    # All rewards were the same: there is none to look for.
+    np.testing.assert_allclose(np.asarray(mdp.model(jnp.zeros((1, 5))).reward), 1.0)
+
+
+def test_an_end_is_a_goal_where_steps_cost():
+    agent = pole()
+    mdp = walked(agent, -1.0)
+    assert mdp.termination is None
+    first, last = (
+        np.array([[*told.states[place], 0.0] for told in agent.history]) for place in (0, -1)
+    )
+    assert (mdp.model(jnp.asarray(last)).reward > -0.5).all()  # nothing is paid after the end
+    assert (mdp.model(jnp.asarray(first)).reward < -0.9).all()
 
 
 def test_a_short_episode_must_have_ended():

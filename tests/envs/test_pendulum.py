@@ -162,3 +162,20 @@ def test_bad_replays():
         base_return(env, env.start, np.zeros((400, 1)))
     with pytest.raises(ArgumentError, match="pendulum-swingup"):
         base_return(instance("rkhs"), [0.0], np.zeros((10, 1)))
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_the_additive_kernel_makes_the_norm_of_motion_small(short):
+    """The norm of the least interpolant at random points, within 1e-4 of an increment, by NumPy."""
+    env = make("pendulum-swingup", short=short, additive=True)
+    rng = np.random.default_rng(0)
+    low, high = env.mdp.states.bounds
+    states = rng.uniform(low, high, size=(400, 2))
+    points = np.concatenate([states, rng.choice(np.ravel(TORQUES.points), size=(400, 1))], axis=1)
+    after = np.asarray(env.mdp.model.transition(jnp.asarray(points)))
+    increments = (after - states) / np.array(env.scale)
+    gram = np.asarray(env.transition_kernel.kernel(points))
+    weights = np.linalg.solve(gram + 1e-8 * np.eye(400), increments)
+    assert np.abs(gram @ weights - increments).max() < 1e-4
+    norm = math.sqrt(np.sum(weights * (gram @ weights)))
+    assert 0.5 < norm / env.assumed_norms[1] < 1

@@ -180,7 +180,8 @@ class Agent(abc.ABC):
         self.beliefs: Beliefs
         self.fitted: Fitted | None = None
         if self.problem.fitted:
-            self.fitted = Fitted.prior(self.problem, seed=self.seed)
+            tables = not isinstance(self.planner, MPCPlanner)
+            self.fitted = Fitted.prior(self.problem, seed=self.seed, tables=tables)
             self.beliefs = self.fitted.beliefs
             return
         beliefs = self.problem.beliefs(*self.regularisers(), accuracy=self.accuracy)
@@ -365,7 +366,7 @@ class Agent(abc.ABC):
         """Kernels that were fitted say little far from all data: states and rewards stay near."""
         if self.fitted is None:
             return mdp
-        return self.fitted.ranged(mdp, tables=not isinstance(self.planner, MPCPlanner))
+        return self.fitted.ranged(mdp)
 
     @property
     def beyond(self) -> str | None:

@@ -12,14 +12,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Bool, Float
 
+from kernelmdp.agents.limits import Ends, Ranged
 from kernelmdp.agents.problem import STEP, Problem
 from kernelmdp.confidence import Beliefs
 from kernelmdp.domains import Box, join
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.fitting import (
     DYNAMICS,
+    ENDINGS,
     REWARD,
     SPARSE,
     Habits,
@@ -32,7 +34,7 @@ from kernelmdp.gp.fitting import (
 )
 from kernelmdp.gp.inducing import inducing_posterior, spread_out
 from kernelmdp.gp.means import Trend
-from kernelmdp.mdp import MDP, Gaussian, Model, Noise, Outlook
+from kernelmdp.mdp import MDP, Gaussian, Noise
 from kernelmdp.numerics.modules import changed
 
 #: Centres of a posterior, and rows taken at once.
@@ -49,60 +51,50 @@ SHARE, FEW = 0.15, 5
 MARGIN = 0.5
 #: Rewards depend on the state when they change with it by this share of their range.
 FLAT = 0.05
+#: Steps before an end that ends are told from.
+CLOSE = 10
 #: No output is taken to be smaller than this share of its scale.
 SMALL = 1e-3
-
-
-class Ranged(Model):
-    """A model whose rewards stay within what has been seen, and as much again on either side."""
-
-    model: Model
-    low: Float[Array, ""]
-    high: Float[Array, ""]
-
-    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
-        outlook = self.model(points)
-        low, high = (end.astype(points.dtype) for end in (self.low, self.high))
-        if outlook.reward_width is None:
-            return outlook._replace(reward=jnp.clip(outlook.reward, low, high))
-        least = jnp.clip(outlook.reward - outlook.reward_width, low, high)
-        most = jnp.clip(outlook.reward + outlook.reward_width, low, high)
-        return outlook._replace(reward=(least + most) / 2, reward_width=(most - least) / 2)
 
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
     """All data, the parameters fitted to them, and beliefs made of both. Never changes.
 
-    ``increments`` are outcome − state; ``endings`` points in states that ended an episode, whose
-    rewards are 0 from then on. ``box`` is where states are taken to be: on axes without bounds
-    where they have been, with a margin.
+    ``increments`` are outcome − state; ``ended`` says which outcomes ended their episode for good.
+    ``tables`` is for planners that lay tables over the states, and do not stop where an episode
+    ends. ``box`` is where states are taken to be: on axes without bounds where they have been, with
+    a margin.
     """
 
     problem: Problem
     seed: int
+    tables: bool
     points: Float[np.ndarray, "n d"]
     rewards: Float[np.ndarray, " n"]
     increments: Float[np.ndarray, "n m"]
-    endings: Float[np.ndarray, "e d"]
+    ended: Bool[np.ndarray, " n"]
     dynamics_logs: Float[np.ndarray, "m k"]
     reward_logs: Float[np.ndarray, "1 k"]
+    ending_logs: Float[np.ndarray, "1 k"]
     trend: Float[np.ndarray, "d1 m"]  # of the increments: levels, then slopes
     box: Box
     fitted_at: int = 0
 
     @staticmethod
-    def prior(problem: Problem, *, seed: int) -> "Fitted":
+    def prior(problem: Problem, *, seed: int, tables: bool) -> "Fitted":
         """No data yet."""
         d, m = problem.points.dimension, problem.states.dimension
         empty = Fitted(
             problem,
             seed,
+            tables,
             np.zeros((0, d)),
             np.zeros(0),
             np.zeros((0, m)),
-            np.zeros((0, d)),
+            np.zeros(0, bool),
             np.zeros((m, d + 2)),
+            np.zeros((1, d + 2)),
             np.zeros((1, d + 2)),
             np.zeros((d + 1, m)),
             _around(problem, np.zeros((0, m))),
@@ -111,6 +103,7 @@ class Fitted:
             empty,
             dynamics_logs=usual(empty.dynamics_units, DYNAMICS),
             reward_logs=usual(empty.reward_units, REWARD),
+            ending_logs=usual(empty.ending_units, ENDINGS),
         )
 
     def after(
@@ -123,18 +116,14 @@ class Fitted:
     ) -> "Fitted":
         """With these rows too; ``ended`` when the last outcome ended the episode for good."""
         m = self.problem.states.dimension
-        endings = self.endings
-        if ended:
-            actions = self.problem.actions.spread(3)
-            state = np.asarray(self.problem.states.nearest(jnp.asarray(outcomes[-1:])))
-            last = np.repeat(state, len(actions), axis=0)
-            endings = np.concatenate([endings, np.concatenate([last, actions], axis=1)])
+        last = np.zeros(len(points), bool)
+        last[-1:] = ended
         more = dataclasses.replace(
             self,
             points=np.concatenate([self.points, points]),
             rewards=np.concatenate([self.rewards, rewards]),
             increments=np.concatenate([self.increments, outcomes - points[:, :m]]),
-            endings=endings,
+            ended=np.concatenate([self.ended, last]),
         )
         due = self.fitted_at + max(FEW, SHARE * self.fitted_at)
         open_axes = list(self.problem.unbounded)
@@ -166,8 +155,16 @@ class Fitted:
             reward = self._fit(self.reward_units, REWARD, x, y[:, None], reward, key)
             if self._flat(reward):
                 reward = self._fit(self.reward_units, SPARSE, x, y[:, None], reward, key)
+        ending = self.ending_logs
+        if self._learns_endings:
+            rows = self._ending_rows
+            ending = self._fit(self.ending_units, ENDINGS, *rows, ending, key)
         return dataclasses.replace(
-            self, dynamics_logs=dynamics, reward_logs=reward, fitted_at=len(self.points)
+            self,
+            dynamics_logs=dynamics,
+            reward_logs=reward,
+            ending_logs=ending,
+            fitted_at=len(self.points),
         )
 
     @functools.cached_property
@@ -199,25 +196,40 @@ class Fitted:
         rewards, states = sizes
         return Gaussian(rewards, estimated=True), Gaussian(states * self.scale, estimated=True)
 
-    def ranged(self, mdp: MDP, *, tables: bool) -> MDP:
+    def ranged(self, mdp: MDP) -> MDP:
         """The MDP with rewards that are not far from any seen; known ones are as they are.
 
-        A planner that lays ``tables`` over the states gets those of ``box``. For others neither
-        they nor the metric change with the data, and nothing is compiled again.
+        A planner with tables gets states of ``box``. For others neither they nor the metric change
+        with the data, and nothing is compiled again.
         """
-        if tables:
+        if self.tables:
             mdp = changed(mdp, states=self.box, metric=tuple(map(float, self.scale)))
         else:
             mdp = changed(mdp, states=self.problem.states, metric=(1.0,) * len(self.scale))
+        if self._learns_endings:
+            mdp = changed(mdp, termination=self._ends)
         if self.problem.reward is not None or not len(self.rewards):
             return mdp
-        if self.problem.reward_bounds is not None:
-            low, high = self.problem.reward_bounds
-        else:
-            _, seen = self._reward_rows
-            room = max(float(np.ptp(seen)), float(self.reward_units.sizes[0]))
-            low, high = float(seen.min()) - room, float(seen.max()) + room
+        low, high = self._reward_range
         return changed(mdp, model=Ranged(mdp.model, jnp.asarray(low), jnp.asarray(high)))
+
+    @property
+    def _reward_range(self) -> tuple[float, float]:
+        """What rewards are taken to be within: what is known, or was seen and as much again.
+
+        Where to end is to lose, nobody has to hope for more than was seen; and if all that was seen
+        is one reward and noise, plans have no differences to chase.
+        """
+        noise = self.noises[0].standard_deviations(1)[0]
+        if self._ends_cost and np.std(self.rewards) <= STRAIGHT * noise:
+            return (float(np.mean(self.rewards)),) * 2
+        if self.problem.reward_bounds is not None:
+            return self.problem.reward_bounds
+        _, seen = self._reward_rows
+        room = float(np.ptp(seen))
+        if not self._ends_cost:
+            room = max(room, float(self.reward_units.sizes[0]))
+        return float(seen.min()) - room, float(seen.max()) + room
 
     @property
     def dynamics_units(self) -> Units:
@@ -286,10 +298,65 @@ class Fitted:
 
     @property
     def _reward_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rewards seen and, where a planner does not stop there, the nothing after the end."""
+        if self._learns_endings or (self.problem.termination is not None and not self.tables):
+            return self.points, self.rewards
+        actions = self.problem.actions.spread(3)
+        states = np.repeat(self._last_states, len(actions), axis=0)
+        after = np.concatenate([states, np.tile(actions, (len(self._last_states), 1))], axis=1)
         return (
-            np.concatenate([self.points, self.endings]),
-            np.concatenate([self.rewards, np.zeros(len(self.endings))]),
+            np.concatenate([self.points, after]),
+            np.concatenate([self.rewards, np.zeros(len(after))]),
         )
+
+    @property
+    def _outcomes(self) -> np.ndarray:
+        low, high = (np.array(end) for end in self.problem.states.bounds)
+        for axis in self.box.periodic:  # kernels see no difference
+            low[axis], high[axis] = -np.inf, np.inf
+        return np.clip(self.points[:, : len(low)] + self.increments, low, high)
+
+    @property
+    def _last_states(self) -> np.ndarray:
+        return self._outcomes[self.ended]
+
+    @property
+    def _ends_cost(self) -> bool:
+        """Whether to end is to lose: what steps earn. Where they cost, an end is a goal."""
+        return bool(self.ended.any()) and float(np.mean(self.rewards)) > 0
+
+    @property
+    def _learns_endings(self) -> bool:
+        """Whether plans stop where episodes seem to end.
+
+        An end that is a goal is left to the reward, whose kernel draws plans to it from afar.
+        """
+        return self._ends_cost and self.problem.termination is None and not self.tables
+
+    @property
+    def ending_units(self) -> Units:
+        """Widths of the axes; an end is 1."""
+        return self._units(np.ones(1))
+
+    @property
+    def _ending_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """All ends, the steps before each, and others from all over the data."""
+        before = np.convolve(self.ended[::-1], np.ones(CLOSE))[: len(self.ended)][::-1] > 0
+        key = jax.random.fold_in(jax.random.key(self.seed), len(self.ended))
+        close, others = np.flatnonzero(before)[-ROWS:], np.flatnonzero(~before)
+        others = others[some_rows(len(others), BLOCKS * ROWS - len(close), key=key)]
+        rows = np.concatenate([others, close])
+        x = np.concatenate([self._outcomes[rows], self._resting(len(rows))], axis=1)
+        return x, 1.0 - self.ended[rows].astype(float)[:, None]
+
+    def _resting(self, count: int) -> np.ndarray:
+        low, high = self.problem.actions.extent
+        return np.tile((low + high) / 2, (count, 1))
+
+    @functools.cached_property
+    def _ends(self) -> Ends:
+        known = self._posterior(self.ending_units, self.ending_logs, *self._ending_rows, True)
+        return Ends(known.mean_function(), jnp.asarray(self._resting(1)[0]))
 
     def _fit(
         self,

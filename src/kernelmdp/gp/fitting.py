@@ -69,6 +69,13 @@ SPARSE = eqx.tree_at(
     lambda habits: habits.lengthscale, REWARD, Belief(0.205, math.sqrt(3), 0.05, 0.3)
 )
 
+#: An end is one thing or the other, and steep: noise is what a smooth function cannot follow.
+ENDINGS = Habits(
+    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 20.0),
+    signal=Belief(1.0, 1.0, 0.5, 3.0),
+    noise=Belief(0.15, 1.0, 0.1, 1.0),
+)
+
 
 class Units(Module):
     """The width of every axis, and the size of every output."""
