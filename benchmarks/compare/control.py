@@ -16,7 +16,7 @@ BUDGETS = {
     POLE: {KNOWN: 500, "PSRL": 500, "SAC": 5_000, "TD3": 5_000, "PPO": 20_000},
 }
 AGENTS = ("PSRL", KNOWN, "SAC", "TD3", "PPO")
-#: Seeds, where not two; one where a network is far from the level when its budget is spent.
+#: Seeds, where not two; one, to save time, where the first was far from the level.
 SEEDS = {
     (PENDULUM, "PSRL"): 3, (PENDULUM, "SAC"): 3,
     (CAR, "SAC"): 1, (CAR, "TD3"): 1, (CAR, "PPO"): 1, (POLE, "TD3"): 1, (POLE, "PPO"): 1,
