@@ -119,6 +119,7 @@ def test_episodes_end_early(balanced, tmp_path):
     again = km.load(tmp_path / "agent")
     assert [len(told.rewards) for told in again.history] == lengths
     assert [told.terminated for told in again.history] == ended
+    np.testing.assert_array_equal(again.fitted.reward_logs, balanced.fitted.reward_logs)
     np.testing.assert_array_equal(again.fitted.ending_logs, balanced.fitted.ending_logs)
 
 

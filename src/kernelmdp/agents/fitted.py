@@ -217,8 +217,8 @@ class Fitted:
     def _reward_range(self) -> tuple[float, float]:
         """What rewards are taken to be within: what is known, or was seen and as much again.
 
-        Where to end is to lose, nobody has to hope for more than was seen; and if all that was seen
-        is one reward and noise, plans have no differences to chase.
+        Where to end is to lose, "as much" is by how much rewards have differed, never their size;
+        and if all that was seen is one reward and noise, plans have no differences to chase.
         """
         noise = self.noises[0].standard_deviations(1)[0]
         if self._ends_cost and np.std(self.rewards) <= STRAIGHT * noise:
