@@ -42,8 +42,9 @@ RUNS = [
     ("branin-gp-ucrl", "bandit-branin", "gp-ucrl", 5, {}, {}),
     *(
         (f"prior-{word}", "rkhs", "psrl", 3, {"horizon": 4}, {"prior": word})
-        for word in ("student-t", "hyperparameters", "unknown-noise", "norm-ball")
+        for word in ("student-t", "hyperparameters", "unknown-noise")
     ),
+    ("prior-norm-ball", "lqr-1d", "psrl", 3, {}, {"prior": "norm-ball"}),
     *((f"pendulum-v1-{agent}", "Pendulum-v1", agent, 3, {}, {}) for agent in ALL[:4]),
     *(
         (f"pendulum-v1-mpc-{agent}", "Pendulum-v1", agent, 2, {"horizon": 40}, {"planner": "mpc"})
