@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     env = km.make("riverswim")
-    print(env.reward_kernel, "|", env.transition_kernel)
+    print(env.problem.reward_kernel, "|", env.problem.transition_kernel)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     for name in ("greedy", "psrl", "gp-ucrl", "dirichlet-psrl"):
         agent = km.agents.AGENTS[name](env, seed=options.seed)

@@ -35,7 +35,7 @@ def one(key: tuple, episodes: int) -> dict:
     valid = confidence == "valid"
     env = km.make("pendulum-swingup", penalty=penalty, short=short, macro=macro, additive=valid)
     if valid:
-        confidence = {"preset": "valid", "norm_transition": env.assumed_norms[1]}
+        confidence = {"preset": "valid", "norm_transition": env.problem.assumed_norms[1]}
     words = {"confidence": confidence} if agent == "gp-ucrl" else {}
     learner = AGENTS[agent](env, reward=reward, seed=seed, **words)
     begin = time.perf_counter()

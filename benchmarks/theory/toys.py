@@ -128,7 +128,7 @@ def gp() -> Toy:
     draw = functools.partial(gp_prior, horizon=3, reward_kernel=kernel, transition_kernel=kernel)
     environment = draw(0)
     points, noise = environment.mdp.points, 0.1
-    sizes = theory.paths(kernel, environment.transition_kernel, points)
+    sizes = theory.paths(kernel, environment.problem.transition_kernel, points)
     level = sizes.reward_level(DELTA, "improved")
     problem = _problem(environment)
     top = math.sqrt(kernel.variance_bound(points))
@@ -149,7 +149,7 @@ def gp() -> Toy:
             delta=DELTA,
             sizes=sizes,
             reward_kernel=kernel,
-            transition_kernel=environment.transition_kernel,
+            transition_kernel=environment.problem.transition_kernel,
             domain=points,
         )
 

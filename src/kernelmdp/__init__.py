@@ -11,36 +11,45 @@ jax.config.update("jax_enable_x64", True)
 
 from kernelmdp import (  # noqa: E402  (64 bits first)
     agents,
+    classics,
     confidence,
     envs,
     errors,
+    experiments,
     gp,
     information,
     kernels,
+    learners,
     mdp,
     planners,
     priors,
     report,
     theory,
 )
-from kernelmdp.agents import GPUCRL, PSRL, Greedy, Oracle, Problem, Random, load  # noqa: E402
+from kernelmdp.agents import GPUCRL, PSRL, Agent, Greedy, Random  # noqa: E402
 from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
-from kernelmdp.envs import from_gymnasium, make, register  # noqa: E402
-from kernelmdp.experiments import study  # noqa: E402
+from kernelmdp.envs import Environment, from_gymnasium, make, register  # noqa: E402
+from kernelmdp.experiments import Oracle, study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
+from kernelmdp.mdp import Problem  # noqa: E402
 from kernelmdp.planners import GridPlanner, MPCPlanner  # noqa: E402
 from kernelmdp.report import read  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
+
+#: An agent as it was saved; see ``Agent.load``.
+load = Agent.load
 
 register()  # gymnasium.make("kernelmdp/PendulumSwingup-v0") and its like
 
 __all__ = [
     "GPUCRL",
     "PSRL",
+    "Agent",
     "Box",
     "Confidence",
     "Domain",
+    "Environment",
     "FiniteSet",
     "Greedy",
     "GridPlanner",
@@ -50,15 +59,18 @@ __all__ = [
     "Random",
     "__version__",
     "agents",
+    "classics",
     "confidence",
     "envs",
     "errors",
+    "experiments",
     "from_gymnasium",
     "gp",
     "information",
     "join",
     "kernel",
     "kernels",
+    "learners",
     "load",
     "make",
     "mdp",

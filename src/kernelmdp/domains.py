@@ -32,6 +32,9 @@ class Domain(abc.ABC):
     True
     """
 
+    #: Coordinates that come round: their two ends are one place.
+    periodic: tuple[int, ...] = ()
+
     @property
     @abc.abstractmethod
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:

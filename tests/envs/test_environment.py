@@ -28,10 +28,10 @@ def test_what_every_environment_has(name):
     assert env.name == name
     assert isinstance(env.mdp.model, Known)
     assert env.starts(KEY).shape == (m,)
-    assert env.transition_kernel.outputs == m
-    assert env.residual_noise.shape == (m,)
-    assert (env.residual_noise > 0).all()
-    coarse, fine = env.state_points, env.optimum_points[0]
+    assert env.problem.transition_kernel.outputs == m
+    assert env.problem.residual_noise.shape == (m,)
+    assert (env.problem.residual_noise > 0).all()
+    coarse, fine = env.problem.state_points, env.optimum_points[0]
     assert all(a <= b for a, b in zip(coarse, fine, strict=True))
     assert len(env.grid.nodes) == math.prod(coarse)
     assert env.actions.shape[1] == env.mdp.actions.dimension
@@ -41,9 +41,9 @@ def test_what_every_environment_has(name):
     assert episode.states.shape == (env.mdp.horizon + 1, m)
     np.testing.assert_allclose(episode.states[1:], env.mdp.states.nearest(episode.outcomes))
     residuals = env.residuals(jnp.asarray(episode.points), episode.outcomes)
-    before = np.asarray(episode.states)[:-1] if env.offset == "identity" else 0
+    before = np.asarray(episode.states)[:-1] if env.problem.offset == "identity" else 0
     np.testing.assert_allclose(
-        np.asarray(residuals) * np.array(env.scale) + before, episode.outcomes, atol=1e-12
+        np.asarray(residuals) * np.array(env.problem.scale) + before, episode.outcomes, atol=1e-12
     )
     assert float(jnp.sqrt(jnp.mean(residuals**2))) < 3  # the scale is that of increments
 

@@ -22,14 +22,14 @@ MAKERS = {"lqr-1d": lqr_1d, "lqr-2d": lqr_2d, "lqr-4d": lqr_4d, "quadrotor": qua
 def test_what_they_have(name):
     env = make(name)
     m, q = env.mdp.states.dimension, env.mdp.actions.dimension
-    assert (env.name, env.planner) == (name, "riccati")
+    assert (env.name, env.problem.planner) == (name, "riccati")
     assert isinstance(env.mdp.states, Unbounded)
     system = env.quadratic.system
     A, B, (P, _, Q) = system.A, system.B, system.blocks
     assert (A.shape, B.shape) == ((m, m), (m, q))
     squares = [float(jnp.sum(x**2)) for x in (P, Q, A, B)]
-    assert env.norm_reward == pytest.approx(np.sqrt(squares[0] + squares[1]))
-    assert env.norm_transition == pytest.approx(
+    assert env.problem.norm_reward == pytest.approx(np.sqrt(squares[0] + squares[1]))
+    assert env.problem.norm_transition == pytest.approx(
         np.sqrt(float(jnp.sum((A - jnp.eye(len(A))) ** 2)) + squares[3])
     )
     optimum = env.optimal_value()
@@ -43,15 +43,15 @@ def test_norms_are_those_of_features(cross, rng):
     """G 40: the weights of R̄ and P̄ in the kernels' own features have these norms."""
     env = lqr_2d(cross=cross)
     points = jnp.asarray(rng.normal(size=(60, 3)))
-    kernel = env.reward_kernel.bind(env.mdp.points.names)
+    kernel = env.problem.reward_kernel.bind(env.mdp.points.names)
     features = np.asarray(jax.vmap(kernel.features)(points))
     outlook = env.mdp.model(points)
     weights = np.linalg.lstsq(features, np.asarray(outlook.reward), rcond=None)[0]
     np.testing.assert_allclose(features @ weights, outlook.reward, atol=1e-10)
-    assert np.linalg.norm(weights) == pytest.approx(env.norm_reward, abs=1e-10)
+    assert np.linalg.norm(weights) == pytest.approx(env.problem.norm_reward, abs=1e-10)
     moves = np.asarray(outlook.state) - np.asarray(points)[:, :2]
     weights = np.linalg.lstsq(np.asarray(points), moves, rcond=None)[0]
-    assert np.linalg.norm(weights) == pytest.approx(env.norm_transition, abs=1e-10)
+    assert np.linalg.norm(weights) == pytest.approx(env.problem.norm_transition, abs=1e-10)
 
 
 def test_a_cross_term_needs_its_kernel():
@@ -60,7 +60,7 @@ def test_a_cross_term_needs_its_kernel():
         linear_quadratic("x", [[1.0]], [[1.0]], [[1.0]], [[1.0]], **words)
     env = linear_quadratic("x", [[1.0]], [[1.0]], [[1.0]], [[1.0]], cross=True, **words)
     np.testing.assert_allclose(system_of(env.mdp).cost, [[1.0, 0.2], [0.2, 1.0]])
-    assert env.norm_reward == pytest.approx(np.sqrt(2.08))
+    assert env.problem.norm_reward == pytest.approx(np.sqrt(2.08))
 
 
 def test_lipschitz_constant_is_the_steepest_slope_on_the_ball(rng):
@@ -70,8 +70,8 @@ def test_lipschitz_constant_is_the_steepest_slope_on_the_ball(rng):
     directions = rng.normal(size=(2000, 2))
     points = radius * directions / np.linalg.norm(directions, axis=1, keepdims=True)
     steepest = max(np.linalg.norm(2 * points @ G, axis=1).max() for G in curvatures)
-    assert steepest <= env.lipschitz + 1e-9
-    assert steepest > 0.99 * env.lipschitz
+    assert steepest <= env.problem.lipschitz + 1e-9
+    assert steepest > 0.99 * env.problem.lipschitz
 
 
 def test_quadrotor_matrices():
@@ -161,7 +161,7 @@ def beliefs_after(env, episodes, seed, reward):
 
 
 def sets_of(env, problem, beliefs, confidence):
-    known = {"norm_reward": env.norm_reward, "norm_transition": env.norm_transition}
+    known = {"norm_reward": env.problem.norm_reward, "norm_transition": env.problem.norm_transition}
     import dataclasses
 
     return dataclasses.replace(as_confidence(confidence), **known).sets(

@@ -92,11 +92,11 @@ def test_sparse_reward_by_hand():
 def test_smooth_reward_is_a_kernel_function():
     env = instance("pendulum-coarse")
     points = jnp.asarray(POINTS)
-    kernel = env.reward_kernel.left
+    kernel = env.problem.reward_kernel.left
     bump = np.asarray(kernel(points, jnp.zeros((1, 3))))[:, 0]
     np.testing.assert_allclose(env.known_reward(points), bump - 0.05 * POINTS[:, 2] ** 2, rtol=1e-9)
     assert isinstance(env.known_reward, SmoothReward)
-    assert env.norm_reward == pytest.approx(math.hypot(1, 0.05))
+    assert env.problem.norm_reward == pytest.approx(math.hypot(1, 0.05))
     low, high = env.mdp.reward_range
     net = env.known_reward(jnp.asarray(env.mdp.points.net(5000)[0]))
     assert low <= net.min() <= net.max() <= high
@@ -136,7 +136,7 @@ def test_macro_steps_are_held_base_steps():
 
 def test_stored_optima_are_near_what_a_coarse_grid_finds():
     env = instance("pendulum-swingup")
-    value, actions = solve(env, env.state_points)
+    value, actions = solve(env, env.problem.state_points)
     known, base = env.optimal_value(), OPTIMA[1, 0.2]
     assert known is OPTIMA[4, 0.2]
     assert value == pytest.approx(known.value, abs=5.0)
@@ -173,9 +173,9 @@ def test_the_additive_kernel_makes_the_norm_of_motion_small(short):
     states = rng.uniform(low, high, size=(400, 2))
     points = np.concatenate([states, rng.choice(np.ravel(TORQUES.points), size=(400, 1))], axis=1)
     after = np.asarray(env.mdp.model.transition(jnp.asarray(points)))
-    increments = (after - states) / np.array(env.scale)
-    gram = np.asarray(env.transition_kernel.kernel(points))
+    increments = (after - states) / np.array(env.problem.scale)
+    gram = np.asarray(env.problem.transition_kernel.kernel(points))
     weights = np.linalg.solve(gram + 1e-8 * np.eye(400), increments)
     assert np.abs(gram @ weights - increments).max() < 1e-4
     norm = math.sqrt(np.sum(weights * (gram @ weights)))
-    assert 0.5 < norm / env.assumed_norms[1] < 1
+    assert 0.5 < norm / env.problem.assumed_norms[1] < 1

@@ -31,11 +31,11 @@ def squared_norm(part):
 def test_norms_are_exact_and_sups_in_their_bands(name, m, seed):
     env = instance(name, seed)
     reward, parts = env.mdp.model.reward, env.mdp.model.transition.parts
-    assert len(parts) == m == env.transition_kernel.outputs
+    assert len(parts) == m == env.problem.transition_kernel.outputs
     assert squared_norm(reward) == pytest.approx(NORMS[m][0] ** 2, rel=1e-9)
-    assert env.norm_reward == pytest.approx(NORMS[m][0], rel=1e-9)
+    assert env.problem.norm_reward == pytest.approx(NORMS[m][0], rel=1e-9)
     total = sum(squared_norm(part) for part in parts)
-    assert env.norm_transition == pytest.approx(math.sqrt(total), rel=1e-9)
+    assert env.problem.norm_transition == pytest.approx(math.sqrt(total), rel=1e-9)
     assert total == pytest.approx(m * NORMS[m][1] ** 2, rel=1e-9)
     outlook = env.mdp.model(jnp.asarray(env.mdp.points.spread(4000)))
     assert np.abs(outlook.reward).max() < REWARD_BAND[1] + 0.02
@@ -46,8 +46,8 @@ def test_norms_are_exact_and_sups_in_their_bands(name, m, seed):
 
 def test_a_given_norm_scales_the_function():
     env = make("rkhs", seed=1, reward_norm=3.0, transition_norm=0.5)
-    assert env.norm_reward == pytest.approx(3.0)
-    assert env.norm_transition == pytest.approx(0.5)
+    assert env.problem.norm_reward == pytest.approx(3.0)
+    assert env.problem.norm_transition == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("name", ["rkhs", "gp-prior"])
@@ -66,14 +66,14 @@ def test_a_prior_draw_has_the_prior_variance():
 
     env = instance("gp-prior")
     prior = posterior(
-        env.reward_kernel, noise_variance=1.0, domain=env.mdp.points, tolerance=TOLERANCE
+        env.problem.reward_kernel, noise_variance=1.0, domain=env.mdp.points, tolerance=TOLERANCE
     )
     keys = jax.random.split(jax.random.key(5), 200)
     values = np.array([prior.sample(key=key)(jnp.zeros((1, 2)))[0] for key in keys])
     # 200 draws: the standard error of a variance is √(2/200) of it.
     assert abs(values.var() / VARIANCE - 1) < 4 * math.sqrt(2 / 200)
-    assert env.norm_reward is None
-    assert env.norm_transition is None
+    assert env.problem.norm_reward is None
+    assert env.problem.norm_transition is None
 
 
 @pytest.mark.parametrize("name", ["rkhs", "pendulum-coarse"])
@@ -92,8 +92,8 @@ def test_optimum_is_reached_and_not_exceeded(name):
 @pytest.mark.parametrize("name", ["rkhs", "pendulum-coarse"])
 def test_lipschitz_constant_holds(name):
     env = instance(name)
-    assert env.lipschitz_rule.startswith("solved")
-    assert math.isfinite(env.lipschitz)
+    assert env.problem.lipschitz_rule.startswith("solved")
+    assert math.isfinite(env.problem.lipschitz)
     mdp, grid = env.mdp, env.grid
     values = optimal_values(mdp, grid, jnp.asarray(env.actions))
     low, high = mdp.states.bounds
@@ -107,10 +107,10 @@ def test_lipschitz_constant_holds(name):
         table = grid.expectation(values[period])
         ends = [np.asarray(grid.stencil(jnp.asarray(p)).read(table)) for p in (here, there)]
         largest = max(largest, float((np.abs(ends[0] - ends[1]) / apart).max()))
-    assert largest <= env.lipschitz
-    assert env.lipschitz < 50 * largest  # a bound that says something
+    assert largest <= env.problem.lipschitz
+    assert env.problem.lipschitz < 50 * largest  # a bound that says something
     top = (mdp.horizon - 1) * (mdp.reward_range[1] - mdp.reward_range[0]) / math.sqrt(2 * math.pi)
-    assert env.lipschitz <= top * (np.array(mdp.metric) / sd).max() * (1 + 1e-9)
+    assert env.problem.lipschitz <= top * (np.array(mdp.metric) / sd).max() * (1 + 1e-9)
 
 
 def test_optimum_elsewhere_is_computed():
@@ -142,7 +142,7 @@ def test_raw_outcomes_are_unbiased_and_clipped_states_are_not():
     points = jnp.broadcast_to(net[place][None, :], (count, 2))
     _, outcomes, states = step(mdp, points[:, :1], points[:, 1:], key=jax.random.key(0))
     np.testing.assert_array_equal(states, jnp.clip(outcomes, -1.0, 1.0))
-    prior = posterior(env.transition_kernel, noise_variance=noise**2, dimension=2, engine="exact")
+    prior = posterior(env.problem.transition_kernel, noise_variance=noise**2, dimension=2, engine="exact")
     error = noise / math.sqrt(count)
     for targets, biased in ((outcomes, False), (states, True)):
         mean, _ = prior.condition(points, targets).predict(points[:1])

@@ -100,10 +100,10 @@ def test_slopes_of_expected_values_are_exact():
         V = (R + P @ V).max(axis=1)
         p, q = rng.dirichlet(np.ones(6), 200), rng.dirichlet(np.ones(6), 200)
         slope = np.abs((p - q) @ V) / np.linalg.norm(p - q, axis=1)
-        assert slope.max() <= environment.lipschitz + 1e-12
+        assert slope.max() <= environment.problem.lipschitz + 1e-12
         direction = V - V.mean()
         steepest = max(steepest, direction @ V / np.linalg.norm(direction))
-    np.testing.assert_allclose(environment.lipschitz, steepest, rtol=1e-12)
+    np.testing.assert_allclose(environment.problem.lipschitz, steepest, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,6 @@ def test_environment_with_heavy_tails():
     env = km.make("rkhs", noise_law="student-t", horizon=2)
     assert isinstance(env.mdp.transition_noise, StudentT)
     assert isinstance(env.mdp.reward_noise, StudentT)
-    assert env.lipschitz_rule == "none"
+    assert env.problem.lipschitz_rule == "none"
     with pytest.raises(ArgumentError, match="noise_law"):
         km.make("rkhs", noise_law="cauchy")

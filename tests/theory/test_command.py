@@ -60,8 +60,8 @@ def test_words_of_an_environment():
     env = make("rkhs", horizon=3)
     words = words_of(env)
     assert words["horizon"] == 3
-    assert words["norm_reward"] == env.norm_reward
-    assert words["lipschitz"] == env.lipschitz
+    assert words["norm_reward"] == env.problem.norm_reward
+    assert words["lipschitz"] == env.problem.lipschitz
     assert words["diameter"] == pytest.approx(2.0)
     gains = ("--gain-reward", 9, "--gain-transition", 9)
     assert "improved" in kmdp("theorem1", "--env", "rkhs", "--episodes", 1000, *gains)

@@ -5,27 +5,22 @@
 ['certainty-equivalence', 'dirichlet-psrl', 'gp-ucrl']
 """
 
-from kernelmdp.agents.base import Agent
-from kernelmdp.agents.baselines import Greedy, Oracle, Random
-from kernelmdp.agents.conformance import Conformance, check_agent
+from kernelmdp.agents.agent import Agent, episode_key, generator
+from kernelmdp.agents.baselines import Greedy, Random
+from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.gp_ucrl import GPUCRL
-from kernelmdp.agents.loading import AGENTS, load
-from kernelmdp.agents.problem import Problem
-from kernelmdp.agents.psrl import PSRL
-from kernelmdp.agents.records import Result, Table
+from kernelmdp.agents.psrl import PSRL, PSRLConfig
+from kernelmdp.agents.saving import AGENTS
 
 __all__ = [
     "AGENTS",
     "GPUCRL",
     "PSRL",
     "Agent",
-    "Conformance",
+    "AgentConfig",
     "Greedy",
-    "Oracle",
-    "Problem",
+    "PSRLConfig",
     "Random",
-    "Result",
-    "Table",
-    "check_agent",
-    "load",
+    "episode_key",
+    "generator",
 ]

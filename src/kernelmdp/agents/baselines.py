@@ -1,12 +1,9 @@
-"""What the two algorithms are compared with: certainty equivalence, chance, and the optimum."""
+"""What the two algorithms are compared with: certainty equivalence and chance."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import jax
-
-from kernelmdp.agents.base import Agent, Told
-from kernelmdp.envs import Environment
-from kernelmdp.errors import ArgumentError
+from kernelmdp.agents.agent import Agent
+from kernelmdp.agents.saving import AGENTS
 from kernelmdp.mdp.policy import Uniform
 from kernelmdp.planners import Plan, Unplanned
 from kernelmdp.types import Key
@@ -16,14 +13,14 @@ class Greedy(Agent):
     """Certainty equivalence: plans as if the posterior means were the truth.
 
     >>> import kernelmdp as km
-    >>> km.Greedy("riverswim", seed=0).covered
-    'not covered: no theorem is about this agent'
+    >>> print(km.Greedy("riverswim", seed=0).coverage)
+    not covered: no theorem is about this agent
     """
 
     name: ClassVar[str] = "greedy"
 
     def plan(self, *, key: Key) -> Plan:
-        return self.solve(self.problem.mdp(self.beliefs.mean()), key=key)
+        return self.solve(self.learner.mean(self.state), key=key)
 
 
 class Random(Agent):
@@ -40,29 +37,6 @@ class Random(Agent):
     def plan(self, *, key: Key) -> Plan:
         return Unplanned(policy=Uniform(self.problem.actions, key))
 
-    def learn_from(self, told: Told) -> None:
-        """There is nothing to learn."""
 
-
-class Oracle(Agent):
-    """Knows the truth: plays the optimal policy, and must have regret zero.
-
-    >>> import kernelmdp as km
-    >>> km.Oracle("riverswim", seed=0).ask()([0], period=0)  # against the stream
-    array([1.])
-    """
-
-    name: ClassVar[str] = "oracle"
-    learns: ClassVar[bool] = False
-
-    def __init__(self, task: Any, **words: Any) -> None:
-        """As for other agents, but the task must be an environment whose truth is known."""
-        super().__init__(task, **words)
-        if not isinstance(self.task, Environment):
-            raise ArgumentError("task", "an environment whose truth is known", repr(task))
-
-    def plan(self, *, key: Key) -> Plan:
-        return self.solve(self.task.mdp, key=jax.random.key(0))
-
-    def learn_from(self, told: Told) -> None:
-        """There is nothing to learn."""
+AGENTS.register(Greedy.name, Greedy)
+AGENTS.register(Random.name, Random)

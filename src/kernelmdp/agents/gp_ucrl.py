@@ -1,11 +1,17 @@
 """GP-UCRL (the paper's Algorithm 1): plan optimistically over every plausible MDP."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kernelmdp.agents.base import Agent
-from kernelmdp.confidence import ConfidenceSets
-from kernelmdp.planners import Plan, Unplanned
+from kernelmdp.agents.agent import Agent
+from kernelmdp.agents.saving import AGENTS
+from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.learners import Demands
+from kernelmdp.planners import Plan
 from kernelmdp.types import Key
+
+#: Kernels of covered sets are compiled so closely, as a share of λ: sets that a theorem covers are
+#: widened by what the compiled kernel may miss.
+COVERED_ACCURACY = 1e-6
 
 
 class GPUCRL(Agent):
@@ -16,53 +22,51 @@ class GPUCRL(Agent):
     it; update the posteriors.
 
     >>> import kernelmdp as km
-    >>> km.GPUCRL("riverswim", confidence="valid", seed=0).covered
-    'covered by the confidence sets of Theorem 1 (bounded norms)'
+    >>> print(km.GPUCRL("riverswim", confidence="valid", seed=0).coverage)
+    covered by the confidence sets of Theorem 1 (bounded norms)
     >>> agent = km.GPUCRL("riverswim", seed=0)  # narrower sets, which learn faster
-    >>> agent.covered
-    'not covered: beta is scaled by 0.1'
+    >>> print(agent.coverage)
+    not covered: beta is scaled by 0.1
     """
 
     name: ClassVar[str] = "gp-ucrl"
+    columns: ClassVar[tuple[str, ...]] = ("beta_reward", "beta_transition")
     plans_with_deviations: ClassVar[bool] = True
 
     def plan(self, *, key: Key) -> Plan:
-        self.sets = self.confidence_sets()  # C_R,l and C_P,l
-        plausible = self.sets.family(self.problem.mdp(self.sets.plausible))  # M_l
+        self.sets, plausible = self.learner.plausible(  # C_R,l and C_P,l, and M_l
+            self.state, self.confidence, episode=self.episode + 1
+        )
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
     def confidence_sets(self) -> ConfidenceSets:
         """The sets of the coming episode."""
-        problem = self.problem
-        reward_noise, transition_noise = self.noises
-        return self.confidence.sets(
-            self.beliefs,
-            episode=self.episode + 1,
-            horizon=problem.horizon,
-            domain=problem.points,
-            reward_noise=reward_noise,
-            transition_noise=transition_noise,
-        )
+        episode = self.episode + 1
+        return self.learner.plausible(self.state, self.confidence, episode=episode)[0]
 
-    def regularisers(self) -> tuple[float, Any]:
-        """λ_R and λ_P: the paper's H and mH, or the noise variances."""
-        return self.confidence.regularisers(
-            self.problem.horizon, self.problem.mean_dimension, *self.problem.noise_variances
+    def demands(self) -> Demands:
+        """With λ_R and λ_P: the paper's H and mH, or the noise variances."""
+        covered = self.confidence.coverage.covered
+        return (
+            super()
+            .demands()
+            ._replace(
+                regularisers=self.confidence.regularisers_for(self.problem),
+                accuracy=COVERED_ACCURACY if covered else self.problem.accuracy,
+            )
         )
 
     @property
-    def accuracy(self) -> float:
-        # Sets that a theorem covers are widened by what the compiled kernel may miss.
-        return 1e-6 if self.confidence.covered else self.problem.accuracy
-
-    @property
-    def covered(self) -> str:
-        return self.beyond or self.confidence_sets().reason
+    def coverage(self) -> Coverage:
+        if self.assumptions_broken:
+            return Coverage(self.confidence.coverage.theorem, self.assumptions_broken)
+        return self.confidence_sets().coverage
 
     def diagnostics(self) -> dict[str, float]:
-        if isinstance(self.planned, Unplanned):  # a first episode of random actions
+        if self.sets is None:  # a first episode of random actions
             return {}
-        return {
-            "beta_reward": float(self.sets.beta_reward),
-            "beta_transition": float(self.sets.beta_transition),
-        }
+        betas = self.sets.beta_reward, self.sets.beta_transition
+        return dict(zip(self.columns, map(float, betas), strict=True))
+
+
+AGENTS.register(GPUCRL.name, GPUCRL)

@@ -1,24 +1,55 @@
 """PSRL (the paper's Algorithm 2): plan for one MDP drawn from the posterior."""
 
+import dataclasses
 import math
 import warnings
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
-import numpy as np
+import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from kernelmdp.agents.base import Agent, Told, episode_key
+from kernelmdp.agents.agent import Agent
+from kernelmdp.agents.config import AgentConfig
+from kernelmdp.agents.saving import AGENTS
+from kernelmdp.confidence import Coverage
 from kernelmdp.errors import ApproximationWarning, ArgumentError
-from kernelmdp.mdp import Known
+from kernelmdp.learners import MCMC, FixedKernels, Learner
+from kernelmdp.mdp import MDP, Model, Outlook
 from kernelmdp.numerics.checks import positive_number
+from kernelmdp.numerics.modules import changed
 from kernelmdp.planners import Plan
-from kernelmdp.priors import Diagnostics, Prior, Setting, State, as_prior
+from kernelmdp.priors import Prior, as_prior
+from kernelmdp.settings import setting
 from kernelmdp.types import Key
 
-#: What sets the randomness of learning apart from that of planning.
-LEARNING = 2**31 - 2
-#: Draws before one that the planner has to mend is taken.
+#: Draws before one that the planner cannot solve exactly is taken. A draw of linear-quadratic
+#: control is solvable with probability above one half once data have come.
 ATTEMPTS = 100
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PSRLConfig(AgentConfig):
+    """Settings of PSRL."""
+
+    prior: str | Prior | Mapping[str, Any] = setting(
+        "gaussian",
+        "'gaussian' (the kernels' Gaussian processes, in closed form), 'student-t', "
+        "'hyperparameters', 'unknown-noise', 'norm-ball', or a Prior.",
+    )
+    inflate: float | str = setting(
+        1.0,
+        "Multiplies the deviation of a draw from the mean; 'gp-ts' is what GP Thompson sampling of "
+        "a fixed truth takes, v = B + σ√(2(γ + 1 + ln(2/δ))) (math D5).",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inflate != "gp-ts":
+            object.__setattr__(self, "inflate", positive_number("inflate", self.inflate))
+        if as_prior(self.prior) is not None and self.inflate != 1.0:
+            raise ArgumentError("inflate", "1 but for the prior 'gaussian'", self.inflate)
 
 
 @jax.jit
@@ -43,109 +74,91 @@ class PSRL(Agent):
     """
 
     name: ClassVar[str] = "psrl"
-    _warned: bool = False
-
-    def __init__(
-        self, task: Any, *, prior: Any = "gaussian", inflate: Any = 1.0, **words: Any
-    ) -> None:
-        """As for other agents. ``prior`` is "gaussian" (the kernels' Gaussian processes, in closed
-        form), "student-t", "hyperparameters", "unknown-noise", "norm-ball", or a ``Prior``.
-
-        ``inflate`` multiplies the deviation of a draw from the mean; "gp-ts" is what GP Thompson
-        sampling of a fixed truth takes, v = B + σ√(2(γ + 1 + ln(2/δ))) (math D5).
-        """
-        self.prior: Prior | None = as_prior(prior)
-        self.inflate = inflate if inflate == "gp-ts" else positive_number("inflate", inflate)
-        if self.prior is not None and self.inflate != 1.0:
-            raise ArgumentError("inflate", "1 but for the prior 'gaussian'", inflate)
-        super().__init__(task, **words)
-        self.words["prior"] = "gaussian" if self.prior is None else self.prior.description()
-        self.words["inflate"] = self.inflate
+    Config: ClassVar[type[AgentConfig]] = PSRLConfig
+    config: PSRLConfig
 
     def plan(self, *, key: Key) -> Plan:
         draw, ties = _two(key)
         drawn = self._solvable_sample(key=draw)  # M_l ~ Φ_l
-        return self.solve(self.problem.mdp(drawn), key=ties)  # π_l = π*_{M_l}
+        return self.solve(drawn, key=ties)  # π_l = π*_{M_l}
 
-    def _solvable_sample(self, *, key: Key) -> Known:
+    def _solvable_sample(self, *, key: Key) -> MDP:
         """A draw in which the planner finds an optimum: for linear-quadratic control Q ≻ 0."""
+        self._warn_of_chains()
         drawn = self._sample(key=key)
-        if hasattr(self.planner, "solvable"):
-            for attempt in range(ATTEMPTS):
-                if self.planner.solvable(self.problem.mdp(drawn)):
-                    break
-                drawn = self._sample(key=jax.random.fold_in(key, attempt))
+        for attempt in range(ATTEMPTS):
+            if self.planner.solvable(drawn):
+                break
+            drawn = self._sample(key=jax.random.fold_in(key, attempt))
         return drawn
 
+    def _sample(self, *, key: Key) -> MDP:
+        drawn = self.learner.sample(self.state, key=key)
+        if self.config.inflate == 1.0:
+            return drawn
+        mean, factor = self.learner.mean(self.state), jnp.asarray(self._factor())
+        return changed(drawn, model=Inflated(drawn.model, mean.model, factor))
+
     def _factor(self) -> float:
-        if self.inflate != "gp-ts":
-            return float(self.inflate)
-        gain = max(self.gains)
+        if self.config.inflate != "gp-ts":
+            return float(self.config.inflate)
+        gain = max(self.learner.info(self.state).values())
         noise = float(self.problem.reward_noise.proxies(1)[0])
-        delta = self.confidence.delta
-        return self.confidence.norms[0] + noise * math.sqrt(2 * (gain + 1 + math.log(2 / delta)))
+        norm, delta = self.confidence.norms[0], self.confidence.delta
+        return norm + noise * math.sqrt(2 * (gain + 1 + math.log(2 / delta)))
 
-    def _sample(self, *, key: Key) -> Known:
-        if self.prior is None:
-            drawn = self.beliefs.sample(key=key)
-            return drawn if self.inflate == 1.0 else self.beliefs.stretched(drawn, self._factor())
-        if not self._found.mixed and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"episode {self.episode + 1}: the chains of the prior {self.prior.name!r} did not "
-                f"mix ({self._found}); the column 'mixed' says so for every episode",
-                ApproximationWarning,
-                stacklevel=2,
-            )
-        return self.prior.draw(self._state_of_prior, key=key)
+    def _make_learner(self) -> Learner:
+        learner, prior = super()._make_learner(), as_prior(self.config.prior)
+        if prior is None:
+            return learner
+        if not isinstance(learner, FixedKernels):
+            raise ArgumentError("prior", "'gaussian' unless kernels are fixed", prior.name)
+        return MCMC(prior, learner)
 
-    # Priors without a closed form keep a state of their own. It is advanced when an episode is
-    # told and not when one is planned: an agent that is told all again comes to the same state.
-
-    def begin(self) -> None:
-        super().begin()
-        self._warned = False
-        if self.prior is None:
+    def _warn_of_chains(self) -> None:
+        if not self._chains_warn or "mixed" not in self.learner.columns:
             return
-        self._state_of_prior: State
-        self._found: Diagnostics  # of the chains, for the coming episode
-        problem = self.problem
-        setting = Setting(
-            self.beliefs,
-            problem.reward_noise,
-            problem.transition_noise,
-            problem.noise_floors,
-            problem.norm_reward,
-            problem.norm_transition,
+        info = self.learner.info(self.state)
+        if info["mixed"]:
+            return
+        self._chains_warn = False
+        numbers = ", ".join(f"{name} {info[name]:.3g}" for name in ("r_hat", "acceptance"))
+        warnings.warn(
+            f"episode {self.episode + 1}: the chains of the prior {self.config.prior!r} did not "
+            f"mix ({numbers}); the column 'mixed' says so for every episode",
+            ApproximationWarning,
+            stacklevel=2,
         )
-        key = jax.random.fold_in(jax.random.key(self.seed), LEARNING)
-        self._state_of_prior, self._found = self.prior.begin(setting, key=key)
 
-    def learn_from(self, told: Told) -> None:
-        if self.prior is not None:
-            points = np.concatenate([told.states[:-1], told.actions], axis=1)
-            key = jax.random.fold_in(episode_key(self.seed, self.episode), LEARNING)
-            state = self._state_of_prior
-            after, found = self.prior.learn(state, points, told.rewards, told.outcomes, key=key)
-        super().learn_from(told)
-        if self.prior is not None:
-            self._state_of_prior, self._found = after, found
-
-    def exploit(self, *, key: Key) -> Plan:
-        if self.prior is None:
-            return super().exploit(key=key)
-        return self.planner(self.problem.mdp(self.prior.mean(self._state_of_prior)), key=key)
-
-    def diagnostics(self) -> dict[str, float]:
-        return {} if self.prior is None else self._found.columns()
+    #: Whether chains that do not mix are still to be warned of; once is enough.
+    _chains_warn: bool = True
 
     @property
-    def covered(self) -> str:
-        if self.beyond is not None:
-            return self.beyond
-        if self.prior is not None and self.prior.name != "norm-ball":
-            return f"no theorem is about this prior ({self.prior.name}); Theorem 4 is its model"
-        return (
-            "Theorem 4 (Bayes regret) when the truth is drawn from these priors, "
-            "Theorem 2 when the prior lives on an RKHS ball; no theorem for a fixed truth"
+    def coverage(self) -> Coverage:
+        prior = as_prior(self.config.prior)
+        if prior is not None and prior.name != "norm-ball":
+            reason = f"no theorem is about this prior ({prior.name}); Theorem 4 is its model"
+        else:
+            reason = (
+                "Theorem 4 needs a truth drawn from these priors, Theorem 2 one drawn from an RKHS "
+                "ball; no theorem is about a fixed truth"
+            )
+        return Coverage("Theorem 4 (Bayes regret)", self.assumptions_broken or (reason,))
+
+
+class Inflated(Model):
+    """mean + factor·(draw − mean); where nothing is uncertain, as of a known reward, the mean."""
+
+    draw: Model
+    mean: Model
+    factor: Float[Array, ""]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+        drawn, mean = self.draw(points), self.mean(points)
+        return Outlook(
+            reward=mean.reward + self.factor * (drawn.reward - mean.reward),
+            state=mean.state + self.factor * (drawn.state - mean.state),
         )
+
+
+AGENTS.register(PSRL.name, PSRL)

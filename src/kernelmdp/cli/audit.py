@@ -40,7 +40,7 @@ def _print(found: Audit, console: Console) -> None:
     for made in found.certificates:
         words = f"probability {made.probability:.3g}; {'; '.join(made.assumes)}"
         bounds.add_row(made.name, _number(made.total), words)
-    bounds.add_row("theory", found.covered, "")
+    bounds.add_row("theory", str(found.coverage), "")
     console.print(bounds)
     failed = len(found.failed)
     passed = len(found.checks) - failed - len(found.not_checked)

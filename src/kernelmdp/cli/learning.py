@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
@@ -11,12 +12,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelmdp.agents import AGENTS, Agent, Result
-from kernelmdp.agents.progress import describe, track
+from kernelmdp.agents import AGENTS, Agent
 from kernelmdp.cli.command import app, keep_compiled, value_of
 from kernelmdp.envs import make, names
-from kernelmdp.experiments import RunConfig, run
+from kernelmdp.experiments import Result, RunConfig, run
 from kernelmdp.experiments.playing import draw_episode, play_saved
+from kernelmdp.experiments.progress import describe, track
 from kernelmdp.experiments.run import load_run
 from kernelmdp.experiments.scalars import Scalars, require_tensorboard
 from kernelmdp.report import draw_regret, slope
@@ -49,7 +50,7 @@ def run_command(
     keep_compiled()
     config = _config(env, agent, seed, words or [])
     if out is None:
-        out = pathlib.Path("runs") / f"{env.replace('/', '-')}-{agent}-{seed}"
+        out = pathlib.Path("runs") / f"{file_name(env)}-{file_name(agent)}-{seed}"
     if tensorboard:
         require_tensorboard()
         with contextlib.closing(Scalars(out)) as scalars:
@@ -103,6 +104,11 @@ def agents_command() -> None:
     for name, kind in AGENTS.items():
         table.add_row(name, (kind.__doc__ or "").strip().splitlines()[0])
     Console().print(table)
+
+
+def file_name(name: str) -> str:
+    """A name as part of the name of a folder."""
+    return re.sub(r"[^\w.+-]+", "-", name)
 
 
 def _config(env: str, agent: str, seed: int, words: list[str]) -> RunConfig:
@@ -159,9 +165,9 @@ def _summary(result: Result, out: pathlib.Path) -> None:
     seconds = (columns["plan_seconds"] + columns["update_seconds"])[2:]
     if len(seconds):
         table.add_row("plan and update", f"{1e3 * np.median(seconds):.1f} ms an episode")
-    table.add_row("theory", result.covered)
+    table.add_row("theory", str(result.coverage))
     last = "" if result.curve is None else f"{result.curve[1][-1]:.4g}: "
-    if result.bound != result.covered:
+    if result.bound != str(result.coverage):
         table.add_row("regret bound", last + result.bound)
     table.add_row("folder", str(out))
     Console().print(table)

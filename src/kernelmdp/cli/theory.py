@@ -117,19 +117,19 @@ def domain_of(text: str) -> Domain:
 
 def words_of(env: Environment) -> dict[str, Any]:
     """What a theorem wants to know of an environment, in the units in which it is learned."""
-    mdp, outputs = env.seen, env.transition_kernel.outputs
-    scale = np.array(env.scale)
+    mdp, outputs = env.seen, env.problem.transition_kernel.outputs
+    scale = np.array(env.problem.scale)
     low, high = mdp.states.bounds
     words = {
-        "reward_kernel": env.reward_kernel,
-        "transition_kernel": env.transition_kernel,
+        "reward_kernel": env.problem.reward_kernel,
+        "transition_kernel": env.problem.transition_kernel,
         "domain": mdp.points,
         "horizon": mdp.horizon,
-        "norm_reward": env.norm_reward,
-        "norm_transition": env.norm_transition,
+        "norm_reward": env.problem.norm_reward,
+        "norm_transition": env.problem.norm_transition,
         "reward_noise": float(mdp.reward_noise.proxies(1).max()),
         "transition_noise": float((mdp.transition_noise.proxies(outputs) / scale).max()),
-        "lipschitz": env.lipschitz,
+        "lipschitz": env.problem.lipschitz,
     }
     if len(scale) == len(low):
         words["diameter"] = float(np.linalg.norm((high - low) / scale))

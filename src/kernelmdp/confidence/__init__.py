@@ -5,7 +5,7 @@
 0.1
 """
 
-from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.beliefs import Beliefs, KnownReward
 from kernelmdp.confidence.beta import (
     finite_beta,
     gp_beta,
@@ -15,8 +15,10 @@ from kernelmdp.confidence.beta import (
     net_counts,
     rkhs_beta,
 )
-from kernelmdp.confidence.sets import ConfidenceSets, Coverage, Plausible
-from kernelmdp.confidence.settings import Confidence, as_confidence, igp_ucb
+from kernelmdp.confidence.coverage import NO_THEOREM, Coverage
+from kernelmdp.confidence.rule import ConfidenceRule
+from kernelmdp.confidence.sets import ConfidenceSets, Containment, Plausible
+from kernelmdp.confidence.settings import PRESETS, Confidence, as_confidence, igp_ucb
 from kernelmdp.confidence.smoothness import (
     Supremum,
     constants_level,
@@ -27,10 +29,15 @@ from kernelmdp.confidence.smoothness import (
 )
 
 __all__ = [
+    "NO_THEOREM",
+    "PRESETS",
     "Beliefs",
     "Confidence",
+    "ConfidenceRule",
     "ConfidenceSets",
+    "Containment",
     "Coverage",
+    "KnownReward",
     "Plausible",
     "Supremum",
     "as_confidence",

@@ -6,8 +6,9 @@ comparable size. A known reward function takes the place of the reward's posteri
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -18,7 +19,7 @@ from kernelmdp.gp.posterior import advance
 from kernelmdp.mdp.model import Known, reward_values
 from kernelmdp.numerics.checks import require_finite
 from kernelmdp.numerics.modules import Module, changed, jit
-from kernelmdp.types import Key
+from kernelmdp.types import ArrayLike, Key
 
 
 class Transition(Module):
@@ -32,30 +33,44 @@ class Transition(Module):
         return self.offset(points) + self.scale[None, :] * self.residual(points)
 
 
-class Stretched(Module):
-    """mean + factor·(draw − mean)."""
+class KnownReward(Module):
+    """A known reward function in the place of a posterior: nothing is learned of it."""
 
-    draw: Callable[..., Any]
-    mean: Callable[..., Any]
-    factor: Float[Array, ""]
+    #: Whether data change it; a posterior says True.
+    learned: ClassVar[bool] = False
+    #: How far its kernel is from the one that was asked for.
+    error: ClassVar[float] = 0.0
+    engine: ClassVar[str] = "known"
+    information_gain: ClassVar[float] = 0.0
 
-    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n ..."]:
-        centre = self.mean(points)
-        return centre + self.factor * (self.draw(points) - centre)
+    function: Callable[..., Any]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return reward_values(self.function, points)
+
+    def predict(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
+        """Values, and deviations of 0."""
+        values = reward_values(self.function, points)
+        return values, jnp.zeros_like(values)
+
+
+def _as_belief(reward: Any) -> Posterior | KnownReward:
+    return reward if isinstance(reward, Posterior | KnownReward) else KnownReward(reward)
 
 
 class Beliefs(Module):
     """Posteriors after the data seen so far; ``condition`` returns others.
 
     >>> import kernelmdp as km
-    >>> beliefs = km.PSRL("riverswim", seed=0).beliefs  # before any data
+    >>> agent = km.PSRL("riverswim", seed=0)
+    >>> beliefs = agent.learner.beliefs(agent.state)  # before any data
     >>> beliefs.reward_known, beliefs.gains
     (False, (0.0, 0.0))
     >>> beliefs.predict_reward(jnp.zeros((1, 2)))[1].shape
     (1,)
     """
 
-    reward: Posterior | Callable[..., Any]
+    reward: Posterior | KnownReward = eqx.field(converter=_as_belief)
     transition: Posterior
     offset: Mean
     scale: Float[Array, " m"]
@@ -63,34 +78,36 @@ class Beliefs(Module):
     @property
     def reward_known(self) -> bool:
         """Whether the reward is a known function rather than learned."""
-        return not isinstance(self.reward, Posterior)
+        return not self.reward.learned
+
+    @property
+    def learned(self) -> dict[str, Posterior]:
+        """What is learned, by name: "reward", unless it is known, and "transition"."""
+        both: dict[str, Any] = {"reward": self.reward, "transition": self.transition}
+        return {name: posterior for name, posterior in both.items() if posterior.learned}
 
     @property
     def gains(self) -> tuple[float, float]:
         """Information gained so far about reward (0 when known) and transition."""
-        reward = self.reward.information_gain if isinstance(self.reward, Posterior) else 0.0
-        return reward, self.transition.information_gain
+        return self.reward.information_gain, self.transition.information_gain
 
-    def condition(self, points: Any, rewards: Any, outcomes: Any) -> "Beliefs":
+    def condition(self, points: ArrayLike, rewards: ArrayLike, outcomes: ArrayLike) -> "Beliefs":
         """After observing rewards (n,) and raw outcomes (n, m) at points z (n, d)."""
-        posteriors = [p for p in (self.reward, self.transition) if isinstance(p, Posterior)]
-        if any(p.engine == "exact" for p in posteriors):  # these grow, outside any program
-            residuals = _residuals(self.offset, self.scale, points, outcomes)
-            reward = self.reward
-            if isinstance(reward, Posterior):
-                reward = reward.condition(points, rewards)
-            return changed(
-                self, reward=reward, transition=self.transition.condition(points, residuals)
-            )
+        learned = self.learned
+        if any(posterior.engine == "exact" for posterior in learned.values()):
+            # These grow, outside any program.
+            targets = {
+                "reward": rewards,
+                "transition": _residuals(self.offset, self.scale, points, outcomes),
+            }
+            after = {name: own.condition(points, targets[name]) for name, own in learned.items()}
+            return changed(self, **after)
         for name, data in (("points", points), ("rewards", rewards), ("outcomes", outcomes)):
             require_finite(name, data)
-        reward_after, transition_after = _condition(self, points, rewards, outcomes)
-        reward = self.reward
-        if isinstance(reward, Posterior):
-            reward = reward.advanced(*reward_after)
-        return changed(self, reward=reward, transition=self.transition.advanced(*transition_after))
+        advances = _condition(self, points, rewards, outcomes)
+        return changed(self, **{name: learned[name].advanced(*advances[name]) for name in learned})
 
-    def remember(self, points: Any, *, limit: int, moments: bool = False) -> "Beliefs":
+    def remember(self, points: ArrayLike, *, limit: int, moments: bool = False) -> "Beliefs":
         """Faster at exactly these points, unless that takes more than ``limit`` bytes."""
 
         def kept(posterior: Posterior) -> Posterior:
@@ -99,44 +116,30 @@ class Beliefs(Module):
                 return posterior
             return posterior.remember(points, moments=moments)
 
-        reward = self.reward
-        reward = kept(reward) if isinstance(reward, Posterior) else reward
-        return Beliefs(reward, kept(self.transition), self.offset, self.scale)
+        return changed(self, **{name: kept(own) for name, own in self.learned.items()})
 
     def mean(self) -> Known:
         """The MDP of the posterior means."""
-        return self._known(*_mean(self._forget()))
+        return self._known(_mean(self._forget()))
 
     def sample(self, *, key: Key) -> Known:
         """One MDP drawn from the posterior, the reward and the transition independently."""
-        return self._known(*_sample(self._forget(), key))
-
-    def stretched(self, drawn: Known, factor: float) -> Known:
-        """The draw with its distance from the posterior mean multiplied."""
-        mean, by = self.mean(), jnp.asarray(factor)
-        known = drawn.reward if self.reward_known else Stretched(drawn.reward, mean.reward, by)
-        return Known(known, Stretched(drawn.transition, mean.transition, by))
+        return self._known(_sample(self._forget(), key))
 
     def _forget(self) -> "Beliefs":
-        reward = self.reward
-        reward = reward.forget() if isinstance(reward, Posterior) else reward
-        return changed(self, reward=reward, transition=self.transition.forget())
+        return changed(self, **{name: own.forget() for name, own in self.learned.items()})
 
-    def _known(self, reward: Any, residual: Any) -> Known:
+    def _known(self, functions: dict[str, Any]) -> Known:
         """The MDP with these functions, fast at the points that the posteriors remember."""
-        if isinstance(self.reward, Posterior):
-            reward = reward.remembering(self.reward.engines)
-        else:
-            reward = self.reward
-        residual = residual.remembering(self.transition.engines)
-        return Known(reward, Transition(residual, self.offset, self.scale))
+        fast = {
+            name: functions[name].remembering(own.engines) for name, own in self.learned.items()
+        }
+        reward = fast["reward"] if self.reward.learned else self.reward.function
+        return Known(reward, Transition(fast["transition"], self.offset, self.scale))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Mean and standard deviation of the mean reward; the latter 0 when it is known."""
-        if isinstance(self.reward, Posterior):
-            return self.reward.predict(points)
-        values = reward_values(self.reward, points)
-        return values, jnp.zeros_like(values)
+        return self.reward.predict(points)
 
     def predict_state(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Mean next states, and standard deviations *in units of the scale*, both (n, m)."""
@@ -145,31 +148,26 @@ class Beliefs(Module):
 
 
 @jit
-def _sample(beliefs: Beliefs, key: Key) -> tuple[Any, Any]:
-    reward_key, transition_key = jax.random.split(key)
-    reward, transition = beliefs.reward, beliefs.transition
-    drawn = reward.sample(key=reward_key) if isinstance(reward, Posterior) else None
-    return drawn, transition.sample(key=transition_key)
+def _sample(beliefs: Beliefs, key: Key) -> dict[str, Any]:
+    keys = dict(zip(("reward", "transition"), jax.random.split(key), strict=True))
+    return {name: own.sample(key=keys[name]) for name, own in beliefs.learned.items()}
 
 
 @jit
-def _mean(beliefs: Beliefs) -> tuple[Any, Any]:
-    reward, transition = beliefs.reward, beliefs.transition
-    expected = reward.mean_function() if isinstance(reward, Posterior) else None
-    return expected, transition.mean_function()
+def _mean(beliefs: Beliefs) -> dict[str, Any]:
+    return {name: own.mean_function() for name, own in beliefs.learned.items()}
 
 
 @jit
-def _condition(beliefs: Beliefs, points: Array, rewards: Array, outcomes: Array) -> Any:
+def _condition(beliefs: Beliefs, points: Any, rewards: Any, outcomes: Any) -> dict[str, Any]:
     """Both posteriors in one program."""
     residuals = _residuals(beliefs.offset, beliefs.scale, points, outcomes)
     x, r = (jnp.asarray(a, beliefs.transition.dtype) for a in (points, rewards))
-    reward = beliefs.reward
-    first = advance(reward, x, r) if isinstance(reward, Posterior) else None
-    return first, advance(beliefs.transition, x, residuals)
+    targets = {"reward": r, "transition": residuals}
+    return {name: advance(own, x, targets[name]) for name, own in beliefs.learned.items()}
 
 
 @jit
-def _residuals(offset: Mean, scale: Array, points: Array, outcomes: Array) -> Array:
+def _residuals(offset: Mean, scale: Array, points: Any, outcomes: Any) -> Array:
     points, outcomes = jnp.asarray(points, scale.dtype), jnp.asarray(outcomes, scale.dtype)
     return (outcomes - offset(points)) / scale[None, :]

@@ -1,16 +1,16 @@
 """Building the confidence sets of an episode: which β, with what slack, and what is covered."""
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from kernelmdp.confidence import beta as formulas
 from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.gains import gain_before
 from kernelmdp.confidence.nets import Net, log_count, net
 from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible
-from kernelmdp.confidence.settings import Confidence, explain
 from kernelmdp.confidence.smoothness import slope_bound
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
@@ -26,8 +26,30 @@ class _Width(NamedTuple):
     slack: float
 
 
+class SetSettings(Protocol):
+    """What ``build`` needs to know; ``Confidence`` explains each."""
+
+    setting: str
+    regulariser: str | float
+    gain: str
+    shape: str
+    delta: float
+    scale: float
+    margin: float
+    split: bool
+    divide: bool
+
+    @property
+    def norms(self) -> tuple[float, float]: ...
+
+    @property
+    def theorem(self) -> str: ...
+
+    def gaps(self, *, reward_known: bool = False) -> tuple[str, ...]: ...
+
+
 def build(
-    confidence: Confidence,
+    confidence: SetSettings,
     beliefs: Beliefs,
     *,
     episode: int,
@@ -40,9 +62,10 @@ def build(
     """See ``Confidence.sets``."""
     learned: list[tuple[str, Posterior, np.ndarray, float]] = []
     norm_reward, norm_transition = confidence.norms
-    if isinstance(beliefs.reward, Posterior):
+    posteriors = beliefs.learned
+    if "reward" in posteriors:
         deviations = reward_noise.proxies(1)
-        learned.append(("reward", beliefs.reward, deviations, norm_reward))
+        learned.append(("reward", posteriors["reward"], deviations, norm_reward))
     outputs = beliefs.transition.outputs
     scaled = transition_noise.proxies(outputs) / np.asarray(beliefs.scale, dtype=float)
     learned.append(("transition", beliefs.transition, scaled, norm_transition))
@@ -70,11 +93,11 @@ def build(
         shape=confidence.shape,
         reward_range=EVERYTHING,
     )
-    return ConfidenceSets(plausible, not gaps, explain(confidence.setting, gaps))
+    return ConfidenceSets(plausible, Coverage(confidence.theorem, gaps))
 
 
 def _rkhs(
-    confidence: Confidence,
+    confidence: SetSettings,
     posterior: Posterior,
     noise: np.ndarray,
     norm: float,
@@ -113,7 +136,7 @@ def _rkhs(
 
 
 def _gp(
-    confidence: Confidence,
+    confidence: SetSettings,
     learned: list[tuple[str, Posterior]],
     delta: float,
     domain: Domain,
@@ -158,7 +181,7 @@ def _regulariser(posterior: Posterior) -> np.ndarray:
 
 
 def _require_regularisers(
-    confidence: Confidence,
+    confidence: SetSettings,
     learned: list[tuple[str, Posterior, np.ndarray, float]],
     horizon: int,
 ) -> None:
@@ -174,7 +197,7 @@ def _require_regularisers(
 
 
 def _gaps(
-    confidence: Confidence,
+    confidence: SetSettings,
     learned: list[tuple[str, Posterior, np.ndarray, float]],
     reward_known: bool,
     reward_noise: Noise,

@@ -10,12 +10,12 @@ from jaxtyping import Array, Float
 
 from kernelmdp.confidence import shapes
 from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.nets import Net
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.weights import WeightEngine
 from kernelmdp.mdp import MDP, Model, Outlook
-from kernelmdp.mdp.model import reward_values
-from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.modules import Module, changed, jit
 
 EVERYTHING = (-math.inf, math.inf)
 #: Errors below this, relative to the numbers compared, are rounding and not a miss.
@@ -69,9 +69,8 @@ class Plausible(Model):
     def reward(self, points: Float[Array, "n d"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """Centre and half-width of the plausible mean rewards; the latter 0 when it is known."""
         known = self.beliefs.reward
-        if not isinstance(known, Posterior):
-            values = reward_values(known, points)
-            return values, jnp.zeros_like(values)
+        if not known.learned:
+            return known.predict(points)
         centre, std = _moments(known, points, self._representative(points))
         width = self.beta_reward.astype(points.dtype) * std[:, 0]
         width = width + self.slack_reward.astype(points.dtype)
@@ -86,7 +85,7 @@ class Plausible(Model):
         no quadratic forms.
         """
         known = self.beliefs.reward
-        if not isinstance(known, Posterior):
+        if not known.learned:
             d = self.beliefs.transition.dimension
             return jnp.zeros(d, self.beliefs.scale.dtype)
         engine = known.engines[0]
@@ -120,11 +119,11 @@ class Plausible(Model):
         return points if self.net is None else self.net(points)
 
 
-class Coverage(NamedTuple):
+class Containment(NamedTuple):
     """Largest |error|/width over points, for reward and transition; at most 1 means inside.
 
-    >>> found = Coverage(reward_ratio=0.4, transition_ratio=1.2)
-    >>> found.reward, found.transition
+    >>> truth = Containment(reward_ratio=0.4, transition_ratio=1.2)
+    >>> truth.reward, truth.transition
     (True, False)
     """
 
@@ -145,8 +144,8 @@ class Coverage(NamedTuple):
 class ConfidenceSets(Module):
     """What GP-UCRL knows before an episode; made by ``Confidence.sets``.
 
-    ``covered`` says whether the truth lies in both sets with the promised probability, ``reason``
-    why, or why not.
+    ``coverage`` says whether the truth lies in both sets with the promised probability, and why
+    not.
 
     >>> import kernelmdp as km
     >>> agent = km.GPUCRL("riverswim", confidence="valid", seed=0)
@@ -156,8 +155,7 @@ class ConfidenceSets(Module):
     """
 
     plausible: Plausible
-    covered: bool = eqx.field(static=True)
-    reason: str = eqx.field(static=True)
+    coverage: Coverage = eqx.field(static=True)
 
     @property
     def beta_reward(self) -> Any:
@@ -184,18 +182,18 @@ class ConfidenceSets(Module):
         axes, _ = _ellipsoid(self.plausible, outlook)
         return outlook.reward_width, jnp.max(axes, axis=1)
 
-    def coverage(self, model: Model, points: Float[Array, "n d"]) -> Coverage:
+    def containment(self, model: Model, points: Float[Array, "n d"]) -> Containment:
         """How far a model, such as the true one, is from the centres, in units of the widths.
 
         In scaled units; for the ellipsoid ‖M⁻¹ error‖, the Mahalanobis distance over β; for the
         box the largest of its coordinates.
         """
-        return Coverage(*map(float, _ratios(self.plausible, model(points), points)))
+        return Containment(*map(float, _ratios(self.plausible, model(points), points)))
 
     def contains(self, model: Model, points: Float[Array, "n d"]) -> bool:
         """Whether both means of a model lie in their sets at all the points."""
-        found = self.coverage(model, points)
-        return found.reward and found.transition
+        inside = self.containment(model, points)
+        return inside.reward and inside.transition
 
     def family(self, mdp: MDP) -> MDP:
         """The MDP with its means replaced by all plausible ones, measured in the beliefs' scale.
@@ -205,17 +203,11 @@ class ConfidenceSets(Module):
         """
         scale = tuple(float(s) for s in self.plausible.beliefs.scale)
         stretch = max(new / old for new, old in zip(scale, mdp.metric, strict=True))
-        return MDP(
-            dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
-            states=mdp.states,
-            actions=mdp.actions,
-            horizon=mdp.horizon,
-            reward_noise=mdp.reward_noise,
-            transition_noise=mdp.transition_noise,
-            reward_range=mdp.reward_range,
+        return changed(
+            mdp,
+            model=dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
             metric=scale,
-            lipschitz=mdp.lipschitz * stretch,
-            termination=mdp.termination,
+            lipschitz=jnp.asarray(mdp.lipschitz * stretch, float),
         )
 
 

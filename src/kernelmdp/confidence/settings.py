@@ -3,25 +3,27 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.construction import build
+from kernelmdp.confidence.coverage import Coverage
+from kernelmdp.confidence.rule import ConfidenceRule
+from kernelmdp.confidence.sets import ConfidenceSets
 from kernelmdp.confidence.shapes import SHAPES
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp import Noise
-from kernelmdp.numerics.checks import choice, integer, positive_number
-
-if TYPE_CHECKING:
-    from kernelmdp.confidence.sets import ConfidenceSets
+from kernelmdp.mdp import Noise, Problem
+from kernelmdp.numerics.checks import choice, integer, positive_number, suggested
+from kernelmdp.registry import Registry
 
 SETTINGS, GAINS, REGULARISERS = ("rkhs", "gp"), ("maximum", "realised"), ("paper", "noise")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Confidence:
+class Confidence(ConfidenceRule):
     """How confidence sets are built; the defaults are the preset "valid".
 
     - ``setting``: "rkhs", the means are fixed functions of bounded norm (Theorem 1), or "gp", they
@@ -40,9 +42,9 @@ class Confidence:
       the transition (P − offset)/scale. None means unknown: those of ``assumed_norms`` are taken
       (by default what the problem suggests, or 1), and no theorem applies.
 
-    >>> Confidence(norm_reward=1.0, norm_transition=1.0).covered
+    >>> Confidence(norm_reward=1.0, norm_transition=1.0).coverage.covered
     True
-    >>> print(Confidence(scale=0.1, norm_reward=1.0, norm_transition=1.0).reason)
+    >>> print(Confidence(scale=0.1, norm_reward=1.0, norm_transition=1.0).coverage)
     not covered: beta is scaled by 0.1
     """
 
@@ -113,15 +115,30 @@ class Confidence:
         return tuple(found)
 
     @property
-    def covered(self) -> bool:
-        """Whether the settings alone leave the sets covered; ``ConfidenceSets.covered`` says it
-        of a run, whose kernel and noise matter too."""
-        return not self.gaps()
+    def theorem(self) -> str:
+        """The theorem that these sets belong to."""
+        return "Theorem 1 (bounded norms)" if self.setting == "rkhs" else "Theorem 3 (GP prior)"
 
     @property
-    def reason(self) -> str:
-        """Why the settings are covered, or why not."""
-        return explain(self.setting, self.gaps())
+    def coverage(self) -> Coverage:
+        """Whether the settings alone leave the sets covered; ``ConfidenceSets.coverage`` says it
+        of a run, whose kernel and noise matter too."""
+        return Coverage(self.theorem, self.gaps())
+
+    def informed(self, problem: Problem) -> "Confidence":
+        """Norm bounds that the problem knows take the place of unknown ones."""
+        known: dict[str, Any] = {}
+        if self.assumed_norms is None:
+            known["assumed_norms"] = problem.assumed_norms
+        for name in ("norm_reward", "norm_transition"):
+            value = getattr(problem, name)
+            if getattr(self, name) is None and value is not None:
+                known[name] = value
+        return dataclasses.replace(self, **known)
+
+    def regularisers_for(self, problem: Problem) -> tuple[float, float | np.ndarray]:
+        """λ_R and λ_P: the paper's H and mH, or the noise variances."""
+        return self.regularisers(problem.horizon, problem.mean_dimension, *problem.noise_variances)
 
     def regularisers(
         self,
@@ -158,15 +175,13 @@ class Confidence:
         reward_noise: Noise,
         transition_noise: Noise,
         slope: float | None = None,
-    ) -> "ConfidenceSets":
+    ) -> ConfidenceSets:
         """The confidence sets before an episode (counted from 1), from beliefs of those before it.
 
         ``domain`` is where z = (s, a) lives. Noise is in units of reward and state. ``slope``, for
         the setting "gp" on boxes, bounds all partial derivatives of the learned functions; by
         default it comes from the kernels (``smoothness.slope_bound``).
         """
-        from kernelmdp.confidence.construction import build
-
         return build(
             self,
             beliefs,
@@ -179,13 +194,13 @@ class Confidence:
         )
 
 
-PRESETS = {
-    "paper": Confidence(regulariser="paper", gain="maximum", shape="trace"),
-    "valid": Confidence(),
-    "practical": Confidence(scale=0.1),
-    # For kernels fitted to the data: outputs have kernels, and so widths, of their own.
-    "fitted": Confidence(scale=0.05, shape="box"),
-}
+#: Rules for confidence sets by name.
+PRESETS = Registry[ConfidenceRule]("confidence")
+PRESETS.register("paper", Confidence(regulariser="paper", gain="maximum", shape="trace"))
+PRESETS.register("valid", Confidence())
+PRESETS.register("practical", Confidence(scale=0.1))
+# For kernels fitted to the data: outputs have kernels, and so widths, of their own.
+PRESETS.register("fitted", Confidence(scale=0.05, shape="box"))
 
 
 def igp_ucb(
@@ -211,27 +226,32 @@ def igp_ucb(
 
 
 def as_confidence(
-    value: str | Confidence | Mapping[str, Any] | None, *, usual: str = "practical"
-) -> Confidence:
-    """Settings by the name of a preset, as they are, or as changes to a ``preset``; ``usual`` is
-    the preset where none is named.
+    value: str | ConfidenceRule | Mapping[str, Any] | None, *, default: str = "practical"
+) -> ConfidenceRule:
+    """A rule by the name of a preset, as it is, or as changes to a preset.
 
-    >>> as_confidence("practical").reason.split(":")[0]
-    'not covered'
-    >>> as_confidence({"preset": "valid", "delta": 0.2}).delta
+    Args:
+        value: The name of a preset, a rule, or a mapping of changes with the preset's ``name``.
+        default: The preset where none is named.
+
+    >>> as_confidence("practical").coverage.covered
+    False
+    >>> as_confidence({"name": "valid", "delta": 0.2}).delta
     0.2
     """
-    if isinstance(value, Confidence):
+    if isinstance(value, ConfidenceRule):
         return value
-    if not isinstance(value, Mapping):
-        return PRESETS[choice("confidence", usual if value is None else value, tuple(PRESETS))]
-    changes = dict(value)
-    preset = as_confidence(changes.pop("preset", None), usual=usual)
-    fields = sorted(field.name for field in dataclasses.fields(preset))
-    for name in changes:
-        if name not in fields:
-            raise ArgumentError("confidence", f"changes to preset and {', '.join(fields)}", name)
-    return dataclasses.replace(preset, **changes)
+    if isinstance(value, Mapping):
+        changes = dict(value)
+        preset = as_confidence(changes.pop("name", None), default=default)
+        fields = sorted(field.name for field in dataclasses.fields(preset))  # type: ignore[arg-type]
+        for name in changes:
+            if name not in fields:
+                expected = f"changes to name and {', '.join(fields)}"
+                raise ArgumentError("confidence", expected, suggested(name, fields))
+        return dataclasses.replace(preset, **changes)  # type: ignore[type-var]
+    rule = PRESETS.find(default if value is None else value)
+    return rule() if callable(rule) else rule
 
 
 def _positive(name: str, value: Any, floor: float | None) -> np.ndarray:
@@ -243,11 +263,3 @@ def _positive(name: str, value: Any, floor: float | None) -> np.ndarray:
     if not (variance > 0).all():
         raise ArgumentError(name, "greater than 0, or a positive floor", variance.tolist())
     return variance
-
-
-def explain(setting: str, gaps: tuple[str, ...]) -> str:
-    """One sentence on coverage."""
-    if gaps:
-        return "not covered: " + "; ".join(gaps)
-    theorem = "Theorem 1 (bounded norms)" if setting == "rkhs" else "Theorem 3 (GP prior)"
-    return f"covered by the confidence sets of {theorem}"

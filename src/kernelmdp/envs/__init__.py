@@ -12,10 +12,11 @@ from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment, register
 from kernelmdp.envs.gymnasium_task import GymnasiumTask, from_gymnasium
 from kernelmdp.envs.pendulum_swingup import base_return
-from kernelmdp.envs.registry import make, names
+from kernelmdp.envs.registry import ENVIRONMENTS, make, names
 from kernelmdp.envs.tabular import tabular
 
 __all__ = [
+    "ENVIRONMENTS",
     "Environment",
     "GymnasiumEnvironment",
     "GymnasiumTask",

@@ -76,7 +76,7 @@ def bandit(
         found = Value(optimum, 1e-5, "certified")
     else:
         found = _climbed(reward, actions)
-    return Environment(
+    return Environment.of(
         name=name,
         mdp=mdp,
         start=(0.0,),

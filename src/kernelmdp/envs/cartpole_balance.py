@@ -80,7 +80,7 @@ def cartpole_balance(
     )
     # Nothing depends on x but when the episode ends.
     motion = SquaredExponential([10.0, 1.0, 10.0, 4.0]).on([1, 2, 3, 4])
-    return Environment(
+    return Environment.of(
         name="cartpole-balance",
         mdp=mdp,
         start=_near_upright,

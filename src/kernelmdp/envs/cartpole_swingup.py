@@ -82,7 +82,7 @@ def cartpole_swingup(
     )
     # Squared exponentials of (ẋ, cos θ, sin θ, θ̇, u); nothing but the reward depends on x.
     turns = Periodic(1.0).on(2)
-    return Environment(
+    return Environment.of(
         name="cartpole-swingup",
         mdp=mdp,
         start=_hanging,

@@ -47,8 +47,11 @@ def check_environment(environment: Environment) -> Conformance:
         f"{reward.min():.4g} to {reward.max():.4g} in [{low:g}, {high:g}]",
     )
     for role, kernel in (
-        ("reward_kernel", environment.reward_kernel),
-        *(("transition_kernel", kernel) for kernel in environment.transition_kernel.parts()),
+        ("reward_kernel", environment.problem.reward_kernel),
+        *(
+            ("transition_kernel", kernel)
+            for kernel in environment.problem.transition_kernel.parts()
+        ),
     ):
         check_kernel(kernel, environment.seen.points)
         promises.keep(f"the {role} keeps what kernels promise", True, "")

@@ -10,27 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError, UnknownPropertyError
 from kernelmdp.kernels import Kernel, OutputKernel
-from kernelmdp.mdp import MDP, Episode, Known, Policy, StateGrid, Value, action_grid, play
+from kernelmdp.mdp import MDP, Episode, Known, Policy, Problem, StateGrid, Value, action_grid, play
 from kernelmdp.mdp.evaluation import Optimum, solve
 from kernelmdp.mdp.linear import QuadraticTruth
-from kernelmdp.numerics.checks import choice, float_array, require_finite
+from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import Key
 
 #: Nodes along each axis when nothing is said, by the number of axes.
 STATE_POINTS, ACTION_POINTS, FEW = {1: 101, 2: 61, 3: 25}, {1: 21, 2: 9}, 5
-#: What a field is that nobody gave; it is replaced when an environment is made.
-USUAL: Any = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Environment:
-    """A known MDP to learn in, with suggestions for those who do not know it.
-
-    Kernels act on points z = (state, action). Transitions are learned as the scaled residual
-    (outcome − offset)/scale, where the offset is 0 ("zero") or the state ("identity").
+    """A known MDP to learn in, with the problem that agents are told of. See ``of``.
 
     >>> from kernelmdp import Box, kernel, kernels
     >>> from kernelmdp.mdp import Gaussian
@@ -39,47 +33,25 @@ class Environment:
     >>> mdp = MDP(truth, states=box, actions=box, horizon=5, reward_noise=noise,
     ...           transition_noise=noise)
     >>> smooth = kernel("se(0.8)")
-    >>> env = Environment("drift", mdp, (0.8,), smooth, smooth @ kernels.Index(1))
-    >>> env.state_points, env.offset
+    >>> env = Environment.of(mdp, (0.8,), name="drift", reward_kernel=smooth,
+    ...                      transition_kernel=smooth @ kernels.Index(1))
+    >>> env.problem.state_points, env.problem.offset
     ((101,), 'identity')
     """
 
-    name: str
     #: The truth; its model is ``Known``.
     mdp: MDP
     #: A state, or a function from a key to one.
     start: tuple[float, ...] | Callable[[Key], Any]
-    reward_kernel: Kernel
-    transition_kernel: OutputKernel
-    offset: str = "identity"
-    #: One number for each coordinate of the state; 1 unless given.
-    scale: tuple[float, ...] = USUAL
-    #: Nodes along each axis that a grid planner needs for a sensible policy; a usual number unless
-    #: given.
-    state_points: tuple[int, ...] = USUAL
-    action_points: tuple[int, ...] = USUAL
-    #: The same for the optimal value, at least as fine; half the spacing unless given.
-    optimum_points: tuple[tuple[int, ...], ...] = USUAL
-    #: Norms of R̄ and of the scaled residual for these kernels; None where there is none or it is
-    #: not known.
-    norm_reward: float | None = None
-    norm_transition: float | None = None
-    #: Norms to go by where they are not known: sets of that size are of use, but not covered.
-    assumed_norms: tuple[float, float] = (1.0, 1.0)
-    #: By which rule ``lipschitz`` was found.
-    lipschitz_rule: str = "none: infinite"
-    #: Least standard deviations to regress with, of rewards and of scaled residuals: for truths
-    #: without noise, and for those that are not quite what their kernel says.
-    noise_floors: tuple[float, float] = (1e-3, 1e-3)
-    #: How closely kernels need to be compiled, as a share of the noise variance.
-    accuracy: float = 1e-3
+    #: What agents are told.
+    problem: Problem
+    #: Nodes along each axis for the optimal value, of states and of actions; half the spacing of
+    #: the problem's grid unless given.
+    optimum_points: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     #: The optimal value at the fixed start when it was computed beforehand.
     optimum: Value | None = None
     #: V*_1 as a function of the state, where a grid is no way to find it.
     reference: Callable[[tuple[float, ...]], Value] | None = None
-    #: Which planner suits it: "grid", "mpc" for more coordinates than a grid can have, "riccati"
-    #: for linear-quadratic control, "arms" for bandits.
-    planner: str = "grid"
     #: The MDP as an agent is told to see it, where that is not the truth.
     believed: MDP | None = None
     #: A picture of a state, as bytes (rows, columns, 3).
@@ -90,39 +62,73 @@ class Environment:
         default_factory=dict, init=False, repr=False
     )
 
-    def __post_init__(self) -> None:
-        m, q = self.mdp.states.dimension, self.mdp.actions.dimension
-        choice("offset", self.offset, ("zero", "identity", "uniform"))
-        choice("planner", self.planner, ("grid", "mpc", "riccati", "arms"))
-        usual = {
-            "scale": (1.0,) * self.seen.mean_dimension,
+    @classmethod
+    def of(
+        cls,
+        mdp: MDP,
+        start: Any,
+        *,
+        name: str,
+        reward_kernel: Kernel,
+        transition_kernel: OutputKernel,
+        believed: MDP | None = None,
+        optimum_points: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
+        optimum: Value | None = None,
+        reference: Callable[[tuple[float, ...]], Value] | None = None,
+        drawing: Callable[[np.ndarray], np.ndarray] | None = None,
+        **fields: Any,
+    ) -> "Environment":
+        """An environment around an MDP, with the problem made from it.
+
+        Args:
+            mdp: The truth; its model is ``Known``.
+            start: A state, or a function from a key to one.
+            name: What the environment is called in tables and files.
+            reward_kernel: Of the mean reward, on points z = (s, a).
+            transition_kernel: Of the scaled residuals (outcome − offset)/scale.
+            believed: The MDP as an agent is told to see it, where that is not the truth.
+            optimum_points: Nodes along each axis for the optimal value, of states and of actions.
+            optimum: The optimal value at the fixed start when it was computed beforehand.
+            reference: V*_1 as a function of the state, where a grid is no way to find it.
+            drawing: A picture of a state, as bytes (rows, columns, 3).
+            **fields: Other fields of the ``Problem``, such as ``scale`` and ``planner``.
+        """
+        m, q = mdp.states.dimension, mdp.actions.dimension
+        grid = {
             "state_points": (STATE_POINTS.get(m, FEW),) * m,
             "action_points": (ACTION_POINTS.get(q, FEW),) * q,
         }
-        for name, value in usual.items():
-            if getattr(self, name) is USUAL:
-                object.__setattr__(self, name, value)
-        if self.optimum_points is USUAL:
-            # An odd number of nodes, so that half the cells are a grid too.
-            finer = (tuple(2 * n - 1 for n in self.state_points), self.action_points)
-            object.__setattr__(self, "optimum_points", finer)
-        fine_states, fine_actions = self.optimum_points
-        for argument, given, size in (
-            ("scale", self.scale, self.seen.mean_dimension),
-            ("state_points", self.state_points, m),
-            ("action_points", self.action_points, q),
-            ("optimum_points", fine_states, m),
-            ("optimum_points", fine_actions, q),
-        ):
-            if len(given) != size:
-                raise ShapeError(argument, f"{size} numbers", given)
-        outputs = self.transition_kernel.outputs
-        if outputs != self.seen.mean_dimension:
-            raise ShapeError("transition_kernel", f"{self.seen.mean_dimension} outputs", outputs)
-        if not isinstance(self.mdp.model, Known):
-            raise ArgumentError("mdp", "one with a Known model", type(self.mdp.model).__name__)
+        problem = Problem.of_mdp(
+            mdp if believed is None else believed,
+            name=name,
+            reward_kernel=reward_kernel,
+            transition_kernel=transition_kernel,
+            **grid | fields,
+        )
+        return cls(mdp, start, problem, optimum_points, optimum, reference, believed, drawing)
+
+    def __post_init__(self) -> None:
         if not callable(self.start):
             object.__setattr__(self, "start", self._state(self.start))
+        if not isinstance(self.mdp.model, Known):
+            raise ArgumentError("mdp", "one with a Known model", type(self.mdp.model).__name__)
+        states, actions = self.problem.state_points, self.problem.action_points
+        if states is None or actions is None:
+            raise ArgumentError("problem", "state_points and action_points", None)
+        if self.optimum_points is None:
+            # An odd number of nodes, so that half the cells are a grid too.
+            finer = (tuple(2 * n - 1 for n in states), actions)
+            object.__setattr__(self, "optimum_points", finer)
+        assert self.optimum_points is not None
+        sizes = self.mdp.states.dimension, self.mdp.actions.dimension
+        for given, size in zip(self.optimum_points, sizes, strict=True):
+            if len(given) != size:
+                raise ShapeError("optimum_points", f"{size} numbers", given)
+
+    @property
+    def name(self) -> str:
+        """What the environment is called in tables and files."""
+        return self.problem.name
 
     @property
     def seen(self) -> MDP:
@@ -141,25 +147,16 @@ class Environment:
         return QuadraticTruth(self.mdp)
 
     @property
-    def lipschitz(self) -> float:
-        """L, a bound of how fast U_h changes with the mean next state; see ``lipschitz_rule``."""
-        return float(self.seen.lipschitz)
-
-    @property
-    def residual_noise(self) -> np.ndarray:
-        """Standard deviations to regress scaled residuals with: the truth's, or the floor, (m,)."""
-        deviations = self.seen.transition_noise.standard_deviations(len(self.scale))
-        return np.maximum(deviations / np.array(self.scale), self.noise_floors[1])
-
-    @property
     def grid(self) -> StateGrid:
         """The default grid of states."""
-        return StateGrid(self.mdp.states, self.state_points, self.mdp.transition_noise)
+        assert self.problem.state_points is not None
+        return StateGrid(self.mdp.states, self.problem.state_points, self.mdp.transition_noise)
 
     @property
     def actions(self) -> np.ndarray:
         """The default actions of a grid planner, (A, q); all of a finite set."""
-        return action_grid(self.mdp.actions, self.action_points)
+        assert self.problem.action_points is not None
+        return action_grid(self.mdp.actions, self.problem.action_points)
 
     def starts(self, key: Key) -> Float[Array, " m"]:
         """The state in which an episode starts; a fixed start needs nothing of the key."""
@@ -197,8 +194,10 @@ class Environment:
         self, points: Float[Array, "n d"], outcomes: Float[Array, "n m"]
     ) -> Float[Array, "n m"]:
         """(outcome − offset)/scale: what transitions are learned as, from points and outcomes."""
-        before = points[:, : outcomes.shape[1]] if self.offset == "identity" else 0 * outcomes
-        return (outcomes - before) / jnp.asarray(self.scale)[None, :]
+        before = (
+            points[:, : outcomes.shape[1]] if self.problem.offset == "identity" else 0 * outcomes
+        )
+        return (outcomes - before) / jnp.asarray(self.problem.scale)[None, :]
 
     def optimal_value(self, start: Any = None) -> Value:
         """V*_1 at a state (the fixed start unless given), with its error; computed once."""
@@ -216,15 +215,16 @@ class Environment:
     def _optimum_at(self, state: tuple[float, ...]) -> Value:
         if self.reference is not None:
             return self.reference(state)
-        if self.planner == "riccati":
+        if self.problem.planner == "riccati":
             return self.quadratic.optimum(state)
-        if self.planner == "mpc":
+        if self.problem.planner == "mpc":
             raise UnknownPropertyError(f"{self.name}: no optimal value is known")
         return self._solved.at(state)
 
     @functools.cached_property
     def _solved(self) -> Optimum:
         """V*_1 on the fine grid, for every state at once."""
+        assert self.optimum_points is not None
         states, actions = self.optimum_points
         return solve(self.mdp, state_points=states, action_points=actions)
 
@@ -237,14 +237,14 @@ class Environment:
         require_finite("start", array)
         row = jnp.asarray(array, float)[None, :]
         self.mdp.states.require_inside("start", row)
-        if isinstance(self.mdp.states, FiniteSet):
+        if self.mdp.states.finite:
             return tuple(float(x) for x in array)
         # A periodic axis has one name for its two ends.
         return tuple(float(x) for x in np.asarray(self.mdp.states.nearest(row))[0])
 
     def __repr__(self) -> str:
-        mdp = self.mdp
-        size = f"L={self.lipschitz:.3g}" if math.isfinite(self.lipschitz) else "L=inf"
+        mdp, lipschitz = self.mdp, self.problem.lipschitz
+        size = f"L={lipschitz:.3g}" if math.isfinite(lipschitz) else "L=inf"
         return (
             f"Environment({self.name!r}, states={mdp.states}, actions={mdp.actions}, "
             f"horizon={mdp.horizon}, {size})"

@@ -1,6 +1,7 @@
 """Any Gymnasium environment with vectors or numbers for states as a task of H periods."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,10 +15,13 @@ from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.envs.cos_sin import Circles, cos_sin_pairs
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment
 from kernelmdp.envs.gymnasium_spaces import actions_of, states_of
+from kernelmdp.envs.tabular import table_kernels
 from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
-from kernelmdp.mdp import Episode
+from kernelmdp.mdp import Categorical, Episode, Gaussian, Problem
 from kernelmdp.numerics.checks import integer
 
+#: Standard deviation of rewards of a table when nothing is said.
+TABLE_NOISE = 0.1
 #: First observations that are looked at for angles.
 RESETS = 8
 
@@ -46,6 +50,33 @@ class GymnasiumTask:
     unbounded: tuple[int, ...] = ()
     #: Which pairs of an observation are a cosine and a sine: each is one angle of the state.
     circles: Circles = dataclasses.field(default_factory=Circles)
+    #: Name and options that make this task again, where it was made from them.
+    made_from: dict[str, Any] | None = None
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """What agents are told: spaces and a horizon; kernels are fitted, tables are counted."""
+        if isinstance(self.states, Box):
+            found = Problem.unknown(
+                states=self.states, actions=self.actions, horizon=self.horizon, name=self.name
+            )
+            return dataclasses.replace(found, unbounded=self.unbounded)
+        options = len(self.actions.spread(1)) if self.actions.finite else 0
+        if not options:
+            raise ArgumentError("env", "Discrete actions with Discrete observations", self.actions)
+        reward_kernel, transition_kernel = table_kernels(self.states.count, options)
+        return Problem(
+            name=self.name,
+            states=self.states,
+            actions=self.actions,
+            horizon=self.horizon,
+            reward_kernel=reward_kernel,
+            transition_kernel=transition_kernel,
+            reward=None,
+            reward_noise=Gaussian(TABLE_NOISE, estimated=True),
+            transition_noise=Categorical(self.states),
+            offset="uniform",
+        )
 
     @property
     def name(self) -> str:
@@ -55,6 +86,8 @@ class GymnasiumTask:
     @property
     def spec(self) -> dict[str, Any] | None:
         """What makes this task again, or None when an object was given that cannot be made."""
+        if self.made_from is not None:
+            return self.made_from
         return {"id": self.env.spec.id} if self.env.spec is not None else None
 
     @property

@@ -120,7 +120,7 @@ def linear_quadratic(
     )
     reward_kernel = Quadratic() if cross else Quadratic().on("state") + Quadratic().on("action")
     count = COUNTS.get(m, 9)
-    return Environment(
+    return Environment.of(
         name=name,
         mdp=mdp,
         start=tuple(float(x) for x in first),

@@ -122,7 +122,7 @@ def _environment(
     )
     # Squared exponentials of (cos θ, sin θ, ω, u).
     smooth = Periodic(1.0).on(0) * SquaredExponential([8.0, 4.0]).on([1, 2])
-    return Environment(
+    return Environment.of(
         name=name,
         mdp=mdp,
         start=start,

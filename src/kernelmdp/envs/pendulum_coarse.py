@@ -45,7 +45,7 @@ def pendulum_coarse(
     mdp, rule = with_lipschitz(mdp, state_points=(121, 121), action_points=(11,))
     bump = Periodic(WIDTH).on(0) * SquaredExponential(SPEED).on(1)
     motion = Periodic(1.2).on(0) * SquaredExponential([12.0, 4.0]).on([1, 2])
-    return Environment(
+    return Environment.of(
         name="pendulum-coarse",
         mdp=mdp,
         start=HANGING,

@@ -95,7 +95,7 @@ def pendulum_swingup(
     # The bump of the reward is as narrow as its margins; its size grows with the hold.
     bump = 0.25 * (Periodic(0.5).on(0) * SquaredExponential(1.0).on(1))
     price = 0.1 * SquaredExponential(0.3).on(2)
-    return Environment(
+    return Environment.of(
         name="pendulum-swingup",
         mdp=mdp,
         start=HANGING,

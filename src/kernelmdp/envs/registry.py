@@ -17,7 +17,7 @@ from kernelmdp.envs.pendulum_swingup import pendulum_swingup
 from kernelmdp.envs.rkhs import rkhs
 from kernelmdp.envs.tabular import deepsea, riverswim, tabular_random
 from kernelmdp.errors import ArgumentError
-from kernelmdp.numerics.checks import suggested
+from kernelmdp.registry import Registry
 
 
 def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
@@ -25,7 +25,9 @@ def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
     return rkhs(seed, dimension=2, **options)
 
 
-MAKERS: dict[str, Callable[..., Environment]] = {
+#: What makes environments, by name. A maker takes options by keyword, and ``seed`` where it has one.
+ENVIRONMENTS = Registry[Callable[..., Any]]("environment")
+for _name, _maker in {
     "rkhs": rkhs,
     "rkhs-2d": rkhs_2d,
     "gp-prior": gp_prior,
@@ -45,7 +47,8 @@ MAKERS: dict[str, Callable[..., Environment]] = {
     "lqr-2d": lqr_2d,
     "lqr-4d": lqr_4d,
     "quadrotor": quadrotor,
-}
+}.items():
+    ENVIRONMENTS.register(_name, _maker)
 
 
 def names() -> tuple[str, ...]:
@@ -54,17 +57,21 @@ def names() -> tuple[str, ...]:
     >>> "riverswim" in names()
     True
     """
-    return tuple(MAKERS)
+    return tuple(ENVIRONMENTS)
 
 
 def require_known(name: str, options: Iterable[str] = ()) -> None:
-    """Complain of a name or an option that ``make`` does not know."""
-    if name not in MAKERS:
-        expected = "one of " + ", ".join(map(repr, MAKERS))
-        raise ArgumentError("name", expected, suggested(name, MAKERS))
+    """Complain of a name or an option that ``make`` does not know.
+
+    Raises:
+        ArgumentError: If there is no such environment, or it has no such option.
+    """
+    maker = ENVIRONMENTS.find(name)
+    parameters = inspect.signature(rkhs if maker is rkhs_2d else maker).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+        return
     # The options of rkhs-2d are those of rkhs but for the dimension.
-    accepted = set(inspect.signature(rkhs if name == "rkhs-2d" else MAKERS[name]).parameters)
-    accepted -= {"seed"} | ({"dimension"} if name == "rkhs-2d" else set())
+    accepted = set(parameters) - {"seed"} - ({"dimension"} if maker is rkhs_2d else set())
     unknown = sorted(set(options) - {"seed"} - accepted)
     if unknown:
         raise ArgumentError(
@@ -72,12 +79,24 @@ def require_known(name: str, options: Iterable[str] = ()) -> None:
         )
 
 
-def make(name: str, *, seed: int = 0, **options: Any) -> Environment:
-    """The environment of a name; ``seed`` chooses the instance of the random ones.
+def make(name: str, *, seed: int = 0, **options: Any) -> Any:
+    """The environment of a name, or of ``module:Name``.
+
+    Args:
+        name: A registered name, one of an entry point, or ``module:Name`` of a class or function.
+        seed: Chooses the instance of the random ones.
+        **options: Of the environment.
+
+    Returns:
+        An ``Environment``, or a Gymnasium environment where a user's maker makes one.
 
     >>> make("pendulum-swingup", penalty=0.1).mdp.horizon
     100
     """
     require_known(name, options)
-    spec = {"name": name, "seed": seed, **options}
-    return dataclasses.replace(MAKERS[name](seed, **options), spec=spec)
+    maker = ENVIRONMENTS.find(name)
+    seeded = {"seed": seed} if "seed" in inspect.signature(maker).parameters else {}
+    made = maker(**seeded, **options)
+    if not isinstance(made, Environment):
+        return made
+    return dataclasses.replace(made, spec={"name": name, "seed": seed, **options})

@@ -11,28 +11,17 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from kernelmdp.domains import FiniteSet
 from kernelmdp.envs.environment import Environment
 from kernelmdp.errors import ApproximationWarning, ArgumentError, ShapeError
 from kernelmdp.kernels import Index, Kernel, OutputKernel
 from kernelmdp.mdp import MDP, Categorical, Gaussian, Known
+from kernelmdp.mdp.model import Lookup
 from kernelmdp.numerics.checks import choice, integer, positive_number, require_finite
-from kernelmdp.numerics.modules import Module
 
 #: Bytes that the tables of an environment may take.
 MEMORY = 2**31
-
-
-class Lookup(Module):
-    """table[s, a] at points (s, a)."""
-
-    table: Float[Array, "S A ..."]
-
-    def __call__(self, points: Float[Array, "n 2"]) -> Float[Array, "n ..."]:
-        state, action = (jnp.round(points[:, i]).astype(jnp.int32) for i in (0, 1))
-        return self.table[state, action]
 
 
 def tabular(
@@ -71,7 +60,7 @@ def tabular(
     )
     if choice("embedding", embedding, ("one-hot", "index")) == "index":
         return _on_a_line(mdp, P, R, start=start, name=name)
-    return Environment(
+    return Environment.of(
         name=name,
         mdp=mdp,
         start=(float(integer("start", start, least=0)),),
@@ -117,7 +106,7 @@ def _on_a_line(mdp: MDP, P: np.ndarray, R: np.ndarray, *, start: int, name: str)
         lipschitz=max(steps),
     )
     cells, _ = table_kernels(S, A)
-    return Environment(
+    return Environment.of(
         name=name,
         mdp=mdp,
         believed=believed,

@@ -72,7 +72,7 @@ def unit_environment(
     rule = "none"
     if isinstance(law, Gaussian):
         mdp, rule = with_lipschitz(mdp, state_points=(fine_nodes,) * m, action_points=(choices,))
-    return Environment(
+    return Environment.of(
         name=name,
         mdp=mdp,
         start=(0.0,) * m,

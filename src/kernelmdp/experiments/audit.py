@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp.confidence import Coverage
 from kernelmdp.experiments.data_lemmas import data_lemmas
 from kernelmdp.experiments.promises import promises
 from kernelmdp.experiments.replay import Replayed, Stored, read_run, replay, sampled
@@ -55,7 +56,7 @@ class Audit:
     folder: pathlib.Path
     agent: str
     env: str
-    covered: str
+    coverage: Coverage
     episodes: int
     checks: tuple[Check, ...]
     certificates: tuple[Certificate, ...]
@@ -100,7 +101,7 @@ def audit(folder: Any) -> Audit:
         pathlib.Path(folder),
         stored.config.agent,
         stored.config.env,
-        stored.covered,
+        stored.coverage,
         stored.episodes,
         tuple(checks),
         certificates,
@@ -110,12 +111,14 @@ def audit(folder: Any) -> Audit:
 
 def _stored(stored: Stored, found: Replayed) -> list[Check]:
     """What is stored against what the episodes give."""
-    wrong = stored.covered != found.covered
-    note = f"stored {stored.covered!r}, recomputed {found.covered!r}" if wrong else found.covered
+    wrong = stored.coverage != found.coverage
+    said = str(stored.coverage), str(found.coverage)
+    note = f"stored {said[0]!r}, recomputed {said[1]!r}" if wrong else said[1]
     checks = [at_most("label: what theory says of the run", float(wrong), 0, note=note)]
     checks += [
         _agree(name, stored.columns[column], found.columns[column])
         for column, name in COMPARED.items()
+        if column in found.columns
     ]
     chosen = zip(stored.history, found.planned, strict=True)
     steps = sum(len(told.actions) for told, planned in chosen if planned)
@@ -163,11 +166,11 @@ def _values(stored: Stored, found: Replayed) -> list[Check]:
         why = "the agent sees another MDP than the truth"
     elif len(environment.grid.nodes) > NODES:
         why = f"a grid of more than {NODES} states"
-    elif not hasattr(agent, "beliefs"):
+    elif agent.learner.beliefs(agent.state) is None:
         why = "the agent keeps no posteriors"
     if why is not None or found.policy is None:
         return [not_applicable(names[0], why or "no policy"), second]
-    believed = agent.problem.mdp(agent.beliefs.mean())
+    believed = agent.learner.mean(agent.state)
     start = stored.history[-1].states[0]
     first = value_difference(believed, environment.mdp, found.policy, environment.grid, start)
     return [first, second]

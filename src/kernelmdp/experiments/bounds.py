@@ -20,14 +20,15 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.constants import (
     free_slope,
     kernel_errors,
+    regularisers_of,
     reward_bound,
     sizes_of,
     slope_of,
     words_of,
 )
-from kernelmdp.mdp import Categorical, Gaussian
+from kernelmdp.mdp import Gaussian
 from kernelmdp.numerics.checks import integer
-from kernelmdp.planners import ArmPlanner, GridPlanner
+from kernelmdp.priors import as_prior
 from kernelmdp.theory import Bound, gain_bound, theorem1, theorem2, theorem3, theorem4
 from kernelmdp.theory.bound import log
 
@@ -76,15 +77,16 @@ def run_bound(agent: Agent) -> RunBound:
     >>> run_bound(km.GPUCRL("riverswim", confidence="valid", seed=0)).at is not None
     True
     """
-    why = _apart(agent) if isinstance(agent, GPUCRL | PSRL) else None
+    theorem = next((rule for kind, rule in RULES.items() if isinstance(agent, kind)), None)
+    if theorem is None:
+        return RunBound("not covered: no theorem is about this agent")
+    why = _apart(agent)
     try:
-        if why is None and isinstance(agent, GPUCRL):
-            return dataclasses.replace(_optimist(agent), gains=functools.partial(_gains, agent))
-        if why is None and isinstance(agent, PSRL):
-            return dataclasses.replace(_sampler(agent), gains=functools.partial(_gains, agent))
+        if why is None:
+            return dataclasses.replace(theorem(agent), gains=functools.partial(_gains, agent))
     except ArgumentError as error:  # such as a kernel whose draws are too rough
         why = str(error)
-    return RunBound(f"not covered: {why or 'no theorem is about this agent'}")
+    return RunBound(f"not covered: {why}")
 
 
 def write_curve(
@@ -106,7 +108,7 @@ def _gains(agent: Agent, episodes: int) -> tuple[float, float]:
     """By closed forms, which the bound has computed already; 0 of a reward that is known."""
     problem, steps = agent.problem, episodes * agent.problem.horizon
     # The smallest λ of several outputs: with it the most can be learned.
-    noises = [float(np.min(regulariser)) for regulariser in agent.regularisers()]
+    noises = [float(np.min(regulariser)) for regulariser in regularisers_of(agent)]
     kernels: tuple[Any, Any] = (problem.reward_kernel, problem.transition_kernel)
     reward, transition = (
         functools.partial(gain_bound, kernel, domain=problem.points, n=steps, noise_variance=noise)
@@ -118,26 +120,24 @@ def _gains(agent: Agent, episodes: int) -> tuple[float, float]:
 def _apart(agent: Agent) -> str | None:
     """What takes any agent out of every theorem."""
     problem = agent.problem
-    if problem.fitted:
-        return "kernels are fitted to the data"
-    if agent.update == "step":
-        return "the agent learns within episodes"
+    if agent.assumptions_broken:
+        return agent.assumptions_broken[0]
     if agent.first == "random":
         return "the first episode is random"
     if problem.termination is not None:
         return "episodes may end early"
-    if not isinstance(agent.planner, GridPlanner | ArmPlanner):
+    if not agent.planner.optimal:
         return f"no theorem is about plans of {type(agent.planner).__name__}"
     finite = problem.states.finite and problem.horizon > 1
-    if finite and not isinstance(problem.transition_noise, Categorical):
+    if finite and not problem.transition_noise.categorical:
         return "plans in a finite set do not know additive noise"
     return None
 
 
 def _optimist(agent: GPUCRL) -> RunBound:
     settings, problem = agent.confidence, agent.problem
-    if not agent.covered.startswith("covered"):
-        return RunBound(agent.covered)
+    if not agent.coverage.covered:
+        return RunBound(str(agent.coverage))
     if settings.scale != 1 or settings.margin > 0 or not settings.divide:
         return RunBound("not covered: beta is larger than the theorem's")
     slope, caveats = slope_of(agent)
@@ -157,7 +157,7 @@ def _optimist(agent: GPUCRL) -> RunBound:
     if not math.isfinite(words["reward_bound"]):
         words["reward_bound"] = None  # B_R√κ with the norm that the user gave
     if version == "improved":
-        regularisers = agent.regularisers()
+        regularisers = regularisers_of(agent)
         words |= {"regulariser_reward": regularisers[0], "regulariser_transition": regularisers[1]}
     else:
         low, high = problem.states.bounds
@@ -175,7 +175,7 @@ def _theorem1(agent: GPUCRL, words: dict[str, Any], episodes: int) -> Bound:
     errors = kernel_errors(agent)
     drift = [
         norm * math.sqrt(episodes * problem.horizon * error / noise)
-        for norm, error, noise in zip(norms, errors, agent.regularisers(), strict=True)
+        for norm, error, noise in zip(norms, errors, regularisers_of(agent), strict=True)
     ]
     slack = [norm * math.sqrt(error) for norm, error in zip(norms, errors, strict=True)]
     found = theorem1(
@@ -194,21 +194,25 @@ def _sampler(agent: PSRL) -> RunBound:
     for role, noise in noises.items():
         if not isinstance(noise, Gaussian) or noise.estimated:
             return RunBound(f"not covered: the noise of the {role} is not Gaussian of known size")
-    if agent.inflate != 1.0:
+    if agent.config.inflate != 1.0:
         return RunBound("not covered: draws are inflated")
     if problem.reward is not None:
         return RunBound("not covered: the theorems about PSRL are about rewards that are learned")
     words = words_of(agent)
-    if agent.prior is None:
-        own = [agent.words[word] for word in ("reward_kernel", "transition_kernel", "noise")]
-        if problem.name != "gp-prior" or any(word is not None for word in own):
+    prior = as_prior(agent.config.prior)
+    if prior is None:
+        if (
+            problem.name != "gp-prior"
+            or agent.config.given_kernels
+            or agent.config.noise is not None
+        ):
             return RunBound("not covered: the truth is no draw of the prior (Theorem 4 wants that)")
         words["sizes"] = sizes_of(agent)
         text = _text("Theorem 4, improved", "in expectation over truths of the prior", [])
         return RunBound(text, _values(theorem4, words))
-    if agent.prior.name != "norm-ball":
-        return RunBound(f"not covered: {agent.covered}")
-    given = [getattr(agent.prior, f"norm_{role}") for role in noises]
+    if prior.name != "norm-ball":
+        return RunBound(str(agent.coverage))
+    given = [getattr(prior, f"norm_{role}") for role in noises]
     known = [problem.norm_reward, problem.norm_transition]
     both = [own if own is not None else usual for own, usual in zip(given, known, strict=True)]
     norms = [float(own) for own in both if own is not None]
@@ -223,6 +227,10 @@ def _sampler(agent: PSRL) -> RunBound:
     }
     text = _text("Theorem 2, improved", "in expectation over truths of the prior", [])
     return RunBound(text, _values(theorem2, words))
+
+
+#: Which rule finds the theorem of an agent.
+RULES: dict[type[Agent], Callable[[Any], RunBound]] = {GPUCRL: _optimist, PSRL: _sampler}
 
 
 def _values(theorem: Callable[..., Bound], words: dict[str, Any]) -> Callable[[int], Bound]:

@@ -14,12 +14,12 @@ from typing import Any
 
 import jax
 
-from kernelmdp.agents import checkpoint
+from kernelmdp import archive
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.config import RunConfig
 from kernelmdp.experiments.folder import storage
 from kernelmdp.experiments.local import DEATHS, DIED, LOOK
-from kernelmdp.experiments.recovery import CHECKPOINT, JOURNAL, ROWS
+from kernelmdp.experiments.run_files import CHECKPOINT, JOURNAL, ROWS
 from kernelmdp.experiments.study_file import Trial
 from kernelmdp.experiments.worker import Outcome, keep, one_core, play_trial
 
@@ -149,7 +149,7 @@ def write_files(place: pathlib.Path, files: Files) -> None:
             if content is None:
                 (place / name).unlink(missing_ok=True)
             else:
-                checkpoint.put(place / name, content)
+                archive.put(place / name, content)
 
 
 def _ray() -> Any:

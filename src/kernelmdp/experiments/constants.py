@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.agents import GPUCRL, Agent
-from kernelmdp.gp import Posterior
-from kernelmdp.mdp import Categorical
-from kernelmdp.planners import GridPlanner
 from kernelmdp.theory import Paths, gain_bound, paths
 
 #: Points at which the size of a known reward is looked at.
 REWARD_POINTS = 2000
 #: How rules begin whose L is a bound, up to the grid on which the truth was solved.
 RULES = ("exact", "solved", "noise")
+
+
+def _has_sets(agent: Agent) -> bool:
+    return isinstance(agent, GPUCRL)
 
 
 def reward_bound(agent: Agent) -> float:
@@ -37,16 +38,16 @@ def words_of(agent: Agent) -> dict[str, Any]:
         "horizon": problem.horizon,
         "reward_noise": float(problem.reward_noise.proxies(1)[0]),
         "transition_noise": float((problem.transition_noise.proxies(outputs) / scale).max()),
-        "planner": "approximate" if agent.to_tolerance else "exact",
+        "planner": "approximate" if agent.planner.approximate else "exact",
         # Those of the agent's own β, where it has the maximum gain in it.
-        "tight": isinstance(agent, GPUCRL) and agent.confidence.gain == "maximum",
+        "tight": _has_sets(agent) and agent.confidence.gain == "maximum",
         "transition_kernel": problem.transition_kernel,
     }
     if problem.reward is None:
         words["reward_kernel"] = problem.reward_kernel
     else:
         words["gain_reward"] = 0.0
-    if isinstance(agent, GPUCRL) and agent.confidence.shape == "trace" and outputs > 1:
+    if _has_sets(agent) and agent.confidence.shape == "trace" and outputs > 1:
         # The trace is √m wider than the one deviation of all outputs that kernels alone suggest.
         del words["transition_kernel"]
         kernel, tight = problem.transition_kernel, words["tight"]
@@ -71,12 +72,12 @@ def slope_of(agent: Agent) -> tuple[float, list[str]]:
         return 0.0, []
     if problem.reward is None and problem.norm_reward is None:
         caveats.append("if plans stay within sup|R̄| (they are not clipped)")
-    if isinstance(problem.transition_noise, Categorical):
+    if problem.transition_noise.categorical:
         # Plans keep to no L in a table; |V − mean V| ≤ √S/2 · span, math D4.
         return math.sqrt(problem.mean_dimension) * reward_bound(agent) * (problem.horizon - 1), []
     if not problem.lipschitz_rule.startswith(RULES):
         caveats.append(f"L = {problem.lipschitz:.3g} is an estimate")
-    if isinstance(agent.planner, GridPlanner) and not agent.planner.envelope:
+    if not agent.planner.keeps_lipschitz:
         caveats.append("plans do not keep to L")
     return problem.lipschitz, caveats
 
@@ -89,10 +90,16 @@ def free_slope(agent: Agent, top: float) -> float:
 
 def kernel_errors(agent: GPUCRL) -> list[float]:
     """By how much compiled kernels may miss: for the outputs together, as β counts it."""
-    found = []
-    for own in (agent.beliefs.reward, agent.beliefs.transition):
-        found.append(own.error * own.outputs if isinstance(own, Posterior) else 0.0)
-    return found
+    beliefs = agent.learner.beliefs(agent.state)
+    errors = (
+        {name: own.error * own.outputs for name, own in beliefs.learned.items()} if beliefs else {}
+    )
+    return [errors.get(name, 0.0) for name in ("reward", "transition")]
+
+
+def regularisers_of(agent: Agent) -> tuple[float, float | np.ndarray]:
+    """λ_R and λ_P with which the agent regresses."""
+    return agent.demands().regularisers or agent.problem.noise_variances
 
 
 def sizes_of(agent: Agent) -> Paths:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelmdp.confidence import Beliefs
 from kernelmdp.experiments.replay import Replayed, Stored
 from kernelmdp.gp import Posterior
 from kernelmdp.kernels import Coregionalised, Index, Kernel
@@ -29,25 +28,26 @@ COMPILED = 0.1
 
 def data_lemmas(stored: Stored, found: Replayed) -> list[Check]:
     """Every lemma that data alone can answer; dense, so independent of the agent's posteriors."""
-    beliefs = getattr(found.agent, "beliefs", None)
+    agent = found.agent
+    beliefs = agent.learner.beliefs(agent.state)
     why: str | None = None
-    if not isinstance(beliefs, Beliefs) or not found.agent.learns:
+    if beliefs is None or not agent.learns:
         why = "the agent learns no posteriors"
-    elif found.agent.problem.fitted:
-        why = "kernels were fitted to the data: no lemma is about such posteriors"
+    elif agent.learner.assumptions_broken:
+        why = f"{agent.learner.assumptions_broken[0]}: no lemma is about such posteriors"
     elif len({len(z) for z in stored.points}) > 1:
         why = "episodes are of different lengths"
     if why is not None:
         return [not_applicable("(a) to (g), (l), (m): variances and gains", why)]
-    assert isinstance(beliefs, Beliefs)
+    assert beliefs is not None
     checks: list[Check] = []
-    posteriors = {"reward": beliefs.reward, "transition": beliefs.transition}
-    for what, posterior in posteriors.items():
-        if not isinstance(posterior, Posterior):
+    posteriors = beliefs.learned
+    for what in ("reward", "transition"):
+        if what not in posteriors:
             checks.append(not_applicable(f"(a) to (g): {what}", "it is known, not learned"))
-            continue
-        checks += _of_posterior(what, posterior, stored, found)
-    learned = [p for p in posteriors.values() if isinstance(p, Posterior)]
+        else:
+            checks += _of_posterior(what, posteriors[what], stored, found)
+    learned = list(posteriors.values())
     points = np.concatenate(stored.points)[:MATRIX]
     matrices = [np.asarray(_each(p)(points)) / float(_noise(p).min()) for p in learned]
     checks.append(determinant_of_a_sum(matrices[0], matrices[-1]))

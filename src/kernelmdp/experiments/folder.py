@@ -14,17 +14,12 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from kernelmdp.agents import Agent, checkpoint
+from kernelmdp import archive
+from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError, RecoveryWarning, StorageError
-from kernelmdp.experiments.recovery import (
-    CHECKPOINT,
-    HEADER,
-    JOURNAL,
-    ROWS,
-    Kept,
-    as_line,
-    as_record,
-)
+from kernelmdp.experiments.learning import columns_of
+from kernelmdp.experiments.recovery import Kept, as_record
+from kernelmdp.experiments.run_files import CHECKPOINT, JOURNAL, ROWS, as_line, header
 from kernelmdp.experiments.syncing import Syncing
 
 try:
@@ -70,13 +65,13 @@ def lock(place: pathlib.Path) -> Iterator[None]:
         yield
 
 
-def restore(place: pathlib.Path, kept: Kept) -> None:
+def restore(place: pathlib.Path, kept: Kept, agent: Agent) -> None:
     """Make ``episodes.csv`` what was kept, and say so where anything was missing."""
-    content = (HEADER + "".join(kept.lines)).encode()
+    content = (header(columns_of(agent)) + "".join(kept.lines)).encode()
     path = place / ROWS
     with storage(place):
         if not path.exists() or path.read_bytes() != content:
-            checkpoint.put(path, content)
+            archive.put(path, content)
     if kept.note:
         text = f"{place}: {kept.note}; the run goes on after episode {len(kept.lines)}"
         warnings.warn(text, RecoveryWarning, stacklevel=2)
@@ -87,13 +82,14 @@ class RunFolder:
 
     def __init__(self, place: pathlib.Path, agent: Agent) -> None:
         self.place, self.agent = place, agent
-        self.count, self.regret = agent.episode, agent.cumulative_regret
+        self.columns = columns_of(agent)
+        self.count, self.totals = agent.episode, dict(agent.totals)
         self._broken = False
         self._saved_at = time.monotonic()
         with storage(place):
             self._journal = (place / JOURNAL).open("ab", buffering=0)
             self._rows = (place / ROWS).open("ab", buffering=0)
-            checkpoint.sync_folder(place)
+            archive.sync_folder(place)
         self._disk = Syncing(self._journal.fileno())
         if os.fstat(self._journal.fileno()).st_size:
             self.save()  # what was recovered; and no line may follow one that was cut short
@@ -138,7 +134,7 @@ class RunFolder:
         if self._broken or self.agent.episode != self.count:
             return False
         self._wait()
-        self.agent.cumulative_regret = self.regret  # without the episode under way
+        self.agent.totals = dict(self.totals)  # without the episode under way
         with storage(self.place):
             os.fsync(self._rows.fileno())
             self.agent.save(self.place / CHECKPOINT)
@@ -159,8 +155,8 @@ class RunFolder:
         self._rows.close()
 
     def _write(self, row: dict[str, Any]) -> None:
-        line, regret = as_line(row), self.agent.cumulative_regret
-        record = as_record(row["episode"], line, regret, self.agent.history[-1])
+        line, totals = as_line(row, self.columns), dict(self.agent.totals)
+        record = as_record(row["episode"], line, totals, self.agent.history[-1])
         try:
             with storage(self.place):
                 _append(self._journal, record.encode())
@@ -168,7 +164,7 @@ class RunFolder:
         except StorageError:
             self._broken = True
             raise
-        self.count, self.regret = row["episode"], regret
+        self.count, self.totals = row["episode"], totals
 
     def _wait(self) -> None:
         with storage(self.place):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import jax
 from joblib.externals.loky import FIRST_COMPLETED, BrokenProcessPool, ProcessPoolExecutor, wait
 
-from kernelmdp.experiments.recovery import ROWS
+from kernelmdp.experiments.run_files import ROWS
 from kernelmdp.experiments.study_file import Trial
 from kernelmdp.experiments.worker import Outcome, one_core, play_trial, prepare
 

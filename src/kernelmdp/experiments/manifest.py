@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
-from kernelmdp.agents import checkpoint
+from kernelmdp import archive
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.folder import LOCK, storage
 from kernelmdp.experiments.study_file import StudyPlan
@@ -84,7 +84,7 @@ def write_manifest(place: pathlib.Path, plan: StudyPlan, **how: Any) -> None:
         "earlier": earlier,
     }
     with storage(place):
-        checkpoint.put(place / NAME, (json.dumps(content, indent=1) + "\n").encode())
+        archive.put(place / NAME, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def versions() -> dict[str, str]:

@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.agents import Agent, checkpoint
+from kernelmdp import archive
+from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.replay import Stored, read_run
 from kernelmdp.mdp import Policy
 from kernelmdp.numerics.modules import jit
-from kernelmdp.planners import GridPlan, MPCPlanner, Plan, Unplanned
+from kernelmdp.planners import Plan
 
 #: Maps of a run, and seconds of planning that may go into them.
 FRAMES, PATIENCE = 8, 30.0
@@ -49,7 +50,7 @@ def write_maps(folder: Any) -> str | None:
         if told in numbers:
             frames.append(_layers(agent, states, _start(stored, told)))
         if episode is not None:
-            agent.relive(episode)
+            agent.replay(episode)
     names = [name for name in frames[0] if all(name in frame for frame in frames)]
     if not names:
         return f"{agent.name} neither learns nor plans"
@@ -73,7 +74,7 @@ def _total(place: pathlib.Path) -> int:
     try:
         with np.load(place, allow_pickle=False) as file:
             return int(file["total"])
-    except checkpoint.UNREADABLE:
+    except archive.UNREADABLE:
         return -1  # half-written, or of an older kind: it is made again
 
 
@@ -82,7 +83,7 @@ def _states(agent: Agent) -> np.ndarray:
     space = agent.problem.states
     if space.finite:
         return np.array(space.spread(1))
-    counts = STATES_BY_MPC if isinstance(agent.planner, MPCPlanner) else STATES
+    counts = STATES if agent.planner.tabulates else STATES_BY_MPC
     count = counts[space.dimension]
     axes = [np.linspace(low, high, count) for low, high in zip(*space.extent, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)
@@ -108,10 +109,10 @@ def _layers(agent: Agent, states: np.ndarray, start: np.ndarray) -> dict[str, np
     plan = agent.planned
     assert plan is not None
     found: dict[str, np.ndarray] = {}
-    if isinstance(plan, Unplanned):
+    if not plan.planned:
         return found
     actions = np.asarray(_actions(plan.policy, jnp.asarray(states)))
-    beliefs = getattr(agent, "beliefs", None)
+    beliefs = agent.learner.beliefs(agent.state)
     if beliefs is not None and agent.learns:
         points = jnp.asarray(np.concatenate([states, actions], axis=1))
         mean, deviation = beliefs.predict_reward(points)
@@ -133,8 +134,9 @@ def _layers(agent: Agent, states: np.ndarray, start: np.ndarray) -> dict[str, np
 
 
 def _values(plan: Plan, states: np.ndarray) -> np.ndarray:
-    if isinstance(plan, GridPlan):
-        return np.asarray(plan.grid.value_at(plan.values[0], jnp.asarray(states)))
+    if plan.table is not None:
+        values, grid = plan.table
+        return np.asarray(grid.value_at(values[0], jnp.asarray(states)))
     if math.isnan(plan.value(states[0])):
         return np.full(len(states), math.nan)
     return np.array([plan.value(state) for state in states])

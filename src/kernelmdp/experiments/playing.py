@@ -5,16 +5,13 @@ import pathlib
 from typing import Any
 
 import gymnasium
-import jax
 import numpy as np
 from PIL import Image
 
-from kernelmdp.agents import Agent
-from kernelmdp.agents.base import episode_key
-from kernelmdp.envs import Environment
+from kernelmdp.agents import Agent, episode_key
 from kernelmdp.errors import ArgumentError, KernelMDPError
-from kernelmdp.experiments.config import read_config
 from kernelmdp.experiments.run import load_run
+from kernelmdp.experiments.run_files import read_config
 from kernelmdp.mdp import Episode
 
 #: Frames a second, and the most of them that are kept.
@@ -29,12 +26,9 @@ def play_saved(folder: Any, *, episodes: int, seed: int) -> tuple[Agent, list[Ep
 
 def play_best(agent: Agent, *, seed: int) -> Episode:
     """One episode of what the agent holds for best; nothing is learned from it."""
-    policy = agent.exploit(key=episode_key(agent.seed, agent.episode)).policy
-    task = agent.task
-    if isinstance(task, Environment):
-        start_key, play_key = jax.random.split(jax.random.key(seed))
-        return task.play(policy, task.starts(start_key), key=play_key)
-    return task.play(policy.player(), seed=seed)
+    policy = agent.plan_greedy(key=episode_key(agent.seed, agent.episode)).policy
+    system: Any = agent.system
+    return system.play_seeded(policy, seed=seed)
 
 
 def draw_episode(agent: Agent, path: Any, *, seed: int) -> Episode:
@@ -42,8 +36,8 @@ def draw_episode(agent: Agent, path: Any, *, seed: int) -> Episode:
     place = pathlib.Path(path)
     if place.suffix.lower() != ".gif":
         raise ArgumentError("render", "a file that ends in .gif", str(path))
-    task = agent.task
-    if isinstance(task, Environment):
+    task: Any = agent.task
+    if hasattr(task, "drawing"):
         if task.drawing is None:
             raise ArgumentError("render", "an environment that has a picture", task.name)
         episode = play_best(agent, seed=seed)
@@ -64,7 +58,7 @@ def _rendered(agent: Agent, seed: int) -> tuple[Episode, list[np.ndarray]]:
     except (gymnasium.error.Error, TypeError) as error:
         raise KernelMDPError(f"render: {task.name} does not draw ({error})") from None
     frames: list[np.ndarray] = []
-    policy = agent.exploit(key=episode_key(agent.seed, agent.episode)).policy.player()
+    policy = agent.plan_greedy(key=episode_key(agent.seed, agent.episode)).policy.player()
 
     def watched(state: np.ndarray, period: int) -> Any:
         frames.append(np.asarray(env.render()))

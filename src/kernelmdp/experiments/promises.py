@@ -118,7 +118,7 @@ def _not_covered(stored: Stored, found: Replayed) -> str | None:
     """Why no theorem promises anything of the sets, or None: the run's own label decides."""
     if found.sets is None:
         return "the agent has no confidence sets"
-    return None if stored.covered.startswith("covered") else stored.covered
+    return None if stored.coverage.covered else str(stored.coverage)
 
 
 def _share(found: Replayed) -> float:

@@ -14,13 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from kernelmdp.agents import Agent, Result, Table, load
-from kernelmdp.agents.learning import interact
-from kernelmdp.errors import ArgumentError, CheckpointError
+from kernelmdp.agents import Agent
+from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.bounds import run_bound, write_curve
-from kernelmdp.experiments.config import RunConfig, read_config, write_config
+from kernelmdp.experiments.config import RunConfig
 from kernelmdp.experiments.folder import LOCK, RunFolder, lock, restore, storage
-from kernelmdp.experiments.recovery import CHECKPOINT, JOURNAL, ROWS, read_kept, read_rows
+from kernelmdp.experiments.learning import columns_of, interact
+from kernelmdp.experiments.records import Result, Table
+from kernelmdp.experiments.recovery import read_kept
+from kernelmdp.experiments.run_files import (
+    BOUND,
+    CHECKPOINT,
+    CONFIG,
+    JOURNAL,
+    read_config,
+    read_history,
+    read_rows,
+    write_config,
+)
 
 
 def run(
@@ -51,15 +62,15 @@ def run(
             agent = config.make_agent()  # what is wrong with it leaves no folder behind
             held.enter_context(lock(place))
             _require_own(config, place)  # another process may have been here meanwhile
-        if not (place / "config.toml").exists():
+        if not (place / CONFIG).exists():
             with storage(place):
                 write_config(config, place, agent)
-        kept = read_kept(place, agent)
-        restore(place, kept)
-        for told in kept.history:
-            agent.relive(told)
-        agent.cumulative_regret = kept.regret
-        rows = read_rows(place / ROWS)
+        kept = read_kept(place, agent, config)
+        restore(place, kept, agent)
+        for episode in kept.history:
+            agent.replay(episode)
+        agent.totals = dict(kept.totals)
+        rows = read_rows(place)
         left = max(0, episodes - agent.episode)
         finished = not left and is_finished(place, episodes)
         bound: tuple[str, tuple[np.ndarray, np.ndarray] | None]
@@ -69,14 +80,15 @@ def run(
             files = RunFolder(place, agent)
             held.callback(files.close)
             try:
-                played = files.record(interact(agent, agent.task, left))
+                played = files.record(interact(agent, left))
                 rows.extend(watch(played, left, agent))
                 bound = _bounded(agent, len(rows), place)
             except BaseException:
                 files.save()
                 raise
             files.finish()
-    return Result(agent.problem.name, agent.name, agent.covered, Table(rows), *bound)
+    table = Table(rows, columns_of(agent))
+    return Result(agent.problem.name, agent.name, agent.coverage, table, *bound)
 
 
 def is_finished(folder: Any, episodes: int) -> bool:
@@ -85,29 +97,29 @@ def is_finished(folder: Any, episodes: int) -> bool:
     return (
         (place / CHECKPOINT).exists()
         and not (place / JOURNAL).exists()
-        and len(read_rows(place / ROWS)) >= episodes
+        and len(read_rows(place)) >= episodes
     )
 
 
 def load_run(config: RunConfig, place: pathlib.Path) -> Agent:
     """The agent of a run's folder, as its checkpoint has it."""
-    file = place / CHECKPOINT
-    words = {k: v for k, v in config.words.items() if k == "noise"}
-    agent = load(file, task=config.task(), **words)
-    if agent.name != config.agent or agent.seed != config.seed:
-        raise CheckpointError(f"{file}: holds {agent.name} with seed {agent.seed}, not this run")
+    history, totals = read_history(place, config)
+    agent = config.make_agent()
+    for episode in history:
+        agent.replay(episode)
+    agent.totals = totals
     return agent
 
 
 def _require_own(config: RunConfig, place: pathlib.Path) -> None:
     """The folder is new, empty or this run's."""
-    if (place / "config.toml").exists():
+    if (place / CONFIG).exists():
         if (saved := read_config(place)) != config:
             raise ArgumentError(
                 "out", "a folder of the same run, or a new one", f"{place}, which holds {saved}"
             )
     elif place.exists() and (
-        not place.is_dir() or {path.name for path in place.iterdir()} - {LOCK, "config.toml.part"}
+        not place.is_dir() or {path.name for path in place.iterdir()} - {LOCK, CONFIG + ".part"}
     ):
         raise ArgumentError("out", "an empty or new folder, or one of a run", str(place))
 
@@ -124,6 +136,6 @@ def _bounded(
     if not curve:
         return found.text, None
     with storage(place):
-        write_curve(curve, place / "bound.csv", found.gains)
+        write_curve(curve, place / BOUND, found.gains)
     text = found.text + ("; vacuous so far" if curve[-1].vacuous else "")
     return text, (np.array([b.episodes for b in curve]), np.array([b.value for b in curve]))

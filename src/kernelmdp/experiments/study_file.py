@@ -13,6 +13,7 @@ from typing import Any
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.experiments.config import RunConfig
 from kernelmdp.numerics.checks import integer, suggested
+from kernelmdp.settings import flat
 
 KEYS = ("name", "episodes", "seeds", "environments", "agents")
 ENVIRONMENT = ("name", "options", "grid")
@@ -111,7 +112,9 @@ def _trial(
         ) from None
     except KernelMDPError as error:
         raise ArgumentError("study", f"{where} to be possible", error) from None
-    settings = [f"{key}={value}" for key, value in (config.env_options | config.words).items()]
+    settings = [
+        f"{key}={value}" for key, value in (config.env_options | flat(config.settings)).items()
+    ]
     readable = "-".join([config.env, config.agent, f"seed{seed}", *settings])
     safe = re.sub(r"[^\w=.+-]+", "_", readable)[:LONGEST]
     whole = json.dumps(dataclasses.asdict(config), sort_keys=True)

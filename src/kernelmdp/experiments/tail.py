@@ -2,8 +2,7 @@
 
 import pathlib
 
-from kernelmdp.agents.records import COLUMNS
-from kernelmdp.experiments.recovery import ROWS
+from kernelmdp.experiments.run_files import ROWS
 
 
 class Tail:
@@ -14,6 +13,7 @@ class Tail:
         #: Episodes read so far.
         self.count = 0
         self._read = 0
+        self._columns: list[str] = []
 
     def new(self) -> list[dict[str, float]]:
         """Whole rows that were not there before; all of them after the file was made anew."""
@@ -32,7 +32,9 @@ class Tail:
         rows = []
         for line in whole.decode(errors="replace").splitlines():
             cells = line.split(",")
-            if len(cells) == len(COLUMNS) and cells[0].isdigit():  # neither the header nor torn
-                rows.append(dict(zip(COLUMNS, map(float, cells), strict=True)))
+            if cells[0] == "episode":
+                self._columns = cells
+            elif len(cells) == len(self._columns) and cells[0].isdigit():  # not torn
+                rows.append(dict(zip(self._columns, map(float, cells), strict=True)))
         self.count += len(rows)
         return rows

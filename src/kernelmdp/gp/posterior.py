@@ -1,6 +1,6 @@
 """Posteriors: one contract, three engines (exact, finite rank, compiled)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -47,6 +47,9 @@ class Posterior(Module):
     >>> round(float(mean[0]), 4), prior.count, after.count  # 2 · 1/(1 + 0.1)
     (1.8182, 0, 1)
     """
+
+    #: Whether data change it; a known function in the place of a posterior says False.
+    learned: ClassVar[bool] = True
 
     kernel: Kernel | OutputKernel
     layout: Layout

@@ -5,6 +5,7 @@
 array([0.1])
 """
 
+from kernelmdp.mdp.episode import Episode, state_action
 from kernelmdp.mdp.evaluation import (
     Value,
     action_grid,
@@ -15,10 +16,11 @@ from kernelmdp.mdp.evaluation import (
     policy_values,
 )
 from kernelmdp.mdp.grid import Places, StateGrid, Stencil
-from kernelmdp.mdp.mdp import MDP, Episode, play, rollout, step
+from kernelmdp.mdp.mdp import MDP, play, rollout, step
 from kernelmdp.mdp.model import Known, Model, Outlook
 from kernelmdp.mdp.noise import SILENT, Categorical, Gaussian, Noise, Uniform
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.problem import Problem
 from kernelmdp.mdp.student import StudentT
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "Outlook",
     "Places",
     "Policy",
+    "Problem",
     "StateGrid",
     "Stencil",
     "StudentT",
@@ -46,5 +49,6 @@ __all__ = [
     "play",
     "policy_values",
     "rollout",
+    "state_action",
     "step",
 ]

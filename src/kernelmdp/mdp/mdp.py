@@ -1,21 +1,24 @@
 """Episodic MDPs: spaces, horizon, a model of the means, and additive noise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain, Product, join
 from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.episode import Episode, state_action
 from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
-from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import Key
+
+#: A named prediction: points (n, d) and next states (n, m) to values (n,).
+Signal = Callable[..., Any]
 
 
 class MDP(Module):
@@ -28,8 +31,10 @@ class MDP(Module):
     states are measured after division by ``metric``, one number an axis. ``lipschitz`` is L, a
     bound of how fast the expected value of the next state changes with its mean (Assumption A1).
 
-    ``termination``, where there is one, takes points (n, d) and their next states (n, m) and says
-    which episodes end there, (n,): these go on in that state without reward.
+    ``signals`` are what else is predicted, by name: functions of points (n, d) and of their next
+    states (n, m) with values (n,). A planner uses those it knows and ignores the others. The signal
+    "termination" says which episodes end there: these go on in that state without reward.
+    ``termination=`` is short for that signal.
 
     >>> import kernelmdp as km
     >>> from kernelmdp.mdp import Gaussian, Known
@@ -51,7 +56,7 @@ class MDP(Module):
     reward_range: tuple[float, float] = eqx.field(static=True)
     metric: tuple[float, ...] = eqx.field(static=True)
     lipschitz: Float[Array, ""]
-    termination: Callable[..., Any] | None
+    signals: dict[str, Signal]
 
     def __init__(
         self,
@@ -65,7 +70,8 @@ class MDP(Module):
         reward_range: tuple[float, float] = (-float("inf"), float("inf")),
         metric: tuple[float, ...] | None = None,
         lipschitz: float | Float[Array, ""] = float("inf"),
-        termination: Callable[..., Any] | None = None,
+        termination: Signal | None = None,
+        signals: Mapping[str, Signal] | None = None,
     ) -> None:
         if horizon < 1:
             raise ArgumentError("horizon", "at least 1", horizon)
@@ -79,7 +85,18 @@ class MDP(Module):
             else tuple(map(float, metric))
         )
         self.lipschitz = jnp.asarray(lipschitz, float)
-        self.termination = termination
+        self.signals = dict(signals or {})
+        if termination is not None:
+            self.signals["termination"] = termination
+
+    @property
+    def termination(self) -> Signal | None:
+        """Which episodes end, from points (n, d) and next states (n, m); None when none does."""
+        return self.signals.get("termination")
+
+    def with_signals(self, **signals: Signal) -> "MDP":
+        """The MDP with these signals too."""
+        return changed(self, signals={**self.signals, **signals})
 
     @property
     def mean_dimension(self) -> int:
@@ -90,35 +107,6 @@ class MDP(Module):
     def points(self) -> Product:
         """Where z = (s, a) lives, with the names "state" and "action"."""
         return join(state=self.states, action=self.actions)
-
-
-class Episode(Module):
-    """One episode: H + 1 states, and what happened in each of the H periods.
-
-    ``outcomes`` are next states before their projection to the state space.
-
-    >>> states, actions, outcomes = jnp.zeros((3, 1)), jnp.ones((2, 1)), jnp.zeros((2, 1))
-    >>> episode = Episode(states, actions, jnp.array([1.0, 2.0]), outcomes)
-    >>> episode.total, episode.points.shape
-    (3.0, (2, 2))
-    """
-
-    states: Float[Array, "H1 m"]
-    actions: Float[Array, "H q"]
-    rewards: Float[Array, " H"]
-    outcomes: Float[Array, "H m"]
-    #: Whether the system itself ended it; an episode may then have fewer than H periods.
-    terminated: bool = eqx.field(static=True, default=False, kw_only=True)
-
-    @property
-    def points(self) -> np.ndarray:
-        """z = (s, a) of every period, (H, d)."""
-        return np.concatenate([np.asarray(self.states)[:-1], np.asarray(self.actions)], axis=1)
-
-    @property
-    def total(self) -> float:
-        """The return: the sum of rewards."""
-        return float(np.sum(np.asarray(self.rewards)))
 
 
 def step(
@@ -135,7 +123,7 @@ def step(
     Array([0., 0., 0., 0.], dtype=float64)
     """
     reward_key, state_key = jax.random.split(key)
-    outlook = mdp.model(jnp.concatenate([states, actions], axis=1))
+    outlook = mdp.model(state_action(states, actions))
     noise = mdp.reward_noise.draw((states.shape[0], 1), key=reward_key)[:, 0]
     outcomes = mdp.transition_noise.outcomes(outlook.state, key=state_key)
     return outlook.reward + noise, outcomes, mdp.states.nearest(outcomes)
@@ -165,7 +153,7 @@ def rollout(
         if mdp.termination is not None:
             rewards = jnp.where(over, 0.0, rewards)
             outcomes, after = (jnp.where(over[:, None], states, x) for x in (outcomes, after))
-            points = jnp.concatenate([states, actions], axis=1)
+            points = state_action(states, actions)
             over = over | mdp.termination(points, after)
         return (after, memory, over), (states, actions, rewards, outcomes)
 

@@ -79,6 +79,16 @@ class Known(Model):
         )
 
 
+class Lookup(Module):
+    """table[s, a] at points (s, a), for states and actions that are numbers 0, 1, …"""
+
+    table: Float[Array, "S A ..."]
+
+    def __call__(self, points: Float[Array, "n 2"]) -> Float[Array, "n ..."]:
+        state, action = (jnp.round(points[:, i]).astype(jnp.int32) for i in (0, 1))
+        return self.table[state, action]
+
+
 def reward_values(reward: Callable[..., Any], points: Float[Array, "n d"]) -> Float[Array, " n"]:
     """A known reward at points, with its shape checked."""
     values = jnp.asarray(reward(points), points.dtype)

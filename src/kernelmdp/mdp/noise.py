@@ -10,7 +10,7 @@ quadrature, and a quantiser with a known Wasserstein distance where a certificat
 import abc
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,9 @@ class Noise(abc.ABC):
     >>> isinstance(Gaussian([0.1, 0.2]), Noise), Gaussian([0.1, 0.2]).standard_deviations(2)
     (True, array([0.1, 0.2]))
     """
+
+    #: Whether a mean next state is a vector of probabilities, as in a table.
+    categorical: ClassVar[bool] = False
 
     sizes: tuple[float, ...]
     estimated: bool = False
@@ -159,6 +162,8 @@ class Categorical(Noise):
     >>> Categorical(three).mean_dimension(three)
     3
     """
+
+    categorical: ClassVar[bool] = True
 
     states: FiniteSet = dataclasses.field(kw_only=True)
     variance: float = dataclasses.field(kw_only=True)

@@ -6,23 +6,37 @@
 """
 
 from kernelmdp.planners.arms import ArmPlanner
+from kernelmdp.planners.certified import CertifiedPlan, CertifiedPlanner
 from kernelmdp.planners.conformance import check_planner
 from kernelmdp.planners.grid import GridPlan, GridPlanner, GridPolicy
 from kernelmdp.planners.mpc import MPC, MPCPlan, MPCPlanner
-from kernelmdp.planners.plan import Plan, Unplanned
+from kernelmdp.planners.plan import Plan, Unplanned, ValueTable
+from kernelmdp.planners.planner import Planner, Spaces
+from kernelmdp.planners.registry import PLANNERS, PlannerLike, as_planner
 from kernelmdp.planners.riccati import RiccatiPlan, RiccatiPlanner
+from kernelmdp.planners.tolerance import TolerancePlanner, paper_tolerance
 
 __all__ = [
     "MPC",
+    "PLANNERS",
     "ArmPlanner",
+    "CertifiedPlan",
+    "CertifiedPlanner",
     "GridPlan",
     "GridPlanner",
     "GridPolicy",
     "MPCPlan",
     "MPCPlanner",
     "Plan",
+    "Planner",
+    "PlannerLike",
     "RiccatiPlan",
     "RiccatiPlanner",
+    "Spaces",
+    "TolerancePlanner",
     "Unplanned",
+    "ValueTable",
+    "as_planner",
     "check_planner",
+    "paper_tolerance",
 ]

@@ -5,7 +5,7 @@ the best few are then moved uphill; that maximum is approximate, from below.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,14 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners.grid import TIE, optimistic_reward
 from kernelmdp.planners.plan import Plan
-from kernelmdp.types import Key
+from kernelmdp.planners.planner import Planner, Spaces
+from kernelmdp.types import ArrayLike, Key
 
 #: First step uphill as a share of each axis, and by how much every step is shorter.
 STEP, SHRINK = 0.03, 0.93
@@ -41,12 +43,12 @@ class ArmPlan(Plan):
     hoped: Float[Array, ""]
     error: float = float("nan")
 
-    def value(self, state: Any) -> float:
+    def value(self, state: ArrayLike) -> float:
         return float(self.hoped)
 
 
 @dataclasses.dataclass(frozen=True)
-class ArmPlanner:
+class ArmPlanner(Planner):
     """The action of the largest (optimistic) reward, for one state and one period.
 
     ``arms`` are tried when actions form a box; the best ``starts`` of them go uphill ``steps``
@@ -55,25 +57,27 @@ class ArmPlanner:
     >>> import kernelmdp as km
     >>> arms = km.FiniteSet([[0.0], [0.5], [1.0]])
     >>> env = km.envs.bandit(lambda a: a[:, 0], arms, km.kernel("se(0.5)"))
-    >>> ArmPlanner()(env.mdp, key=jax.random.key(0)).policy([0.0], 0)
+    >>> ArmPlanner().plan(env.mdp, key=jax.random.key(0)).policy([0.0], 0)
     array([1.])
     """
+
+    optimal: ClassVar[bool] = True
 
     arms: int = 4096
     starts: int = 16
     steps: int = 60
 
-    def points(self, mdp: MDP) -> np.ndarray:
+    def query_points(self, spaces: Spaces) -> np.ndarray:
         """All points (state, arm) at which a plan asks the model first."""
-        if mdp.horizon != 1 or not mdp.states.finite or len(mdp.states.spread(1)) != 1:
+        states = spaces.states
+        if spaces.horizon != 1 or not states.finite or len(states.spread(1)) != 1:
             raise ArgumentError("planner", "'grid' unless one state and H = 1", "'arms'")
-        arms = mdp.actions.spread(self.arms)
-        state = np.broadcast_to(mdp.states.spread(1), (len(arms), mdp.states.dimension))
-        return np.concatenate([state, arms], axis=1)
+        arms = spaces.actions.spread(self.arms)
+        return state_action(np.broadcast_to(states.spread(1), (len(arms), states.dimension)), arms)
 
-    def __call__(self, mdp: MDP, *, key: Key) -> Plan:
+    def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> Plan:
         """The best action for the MDP, or for the best member of a family."""
-        action, hoped = _best(self, mdp, self.points(mdp), key)
+        action, hoped = _best(self, mdp, self.query_points(mdp), key)
         return ArmPlan(policy=Arm(action), hoped=hoped)
 
 
@@ -100,7 +104,7 @@ def _best(planner: ArmPlanner, mdp: MDP, points: Any, key: Key) -> tuple[Array, 
     state, start = rows[:, :m], rows[:, m:]
 
     def rewards(actions: Array) -> Array:
-        return hoped(jnp.concatenate([state, actions], axis=1))
+        return hoped(state_action(state, actions))
 
     slope = jax.grad(lambda actions: jnp.sum(rewards(actions)))
 

@@ -20,8 +20,9 @@ and widths have the constants too): the gap is planning error alone, as math B21
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,16 +32,15 @@ from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import integer, positive_number
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import changed, jit
 from kernelmdp.planners.cones import Lookahead
 from kernelmdp.planners.lipschitz import LipschitzConstants
 from kernelmdp.planners.nets import Sizes, gap_shares
-
-
-def paper_tolerance(horizon: int, episode: int) -> float:
-    """ε_l = √(H/l), which adds at most 2√T to the regret (math A5)."""
-    return math.sqrt(integer("horizon", horizon, least=1) / integer("episode", episode, least=1))
+from kernelmdp.planners.plan import Plan
+from kernelmdp.planners.planner import Planner
+from kernelmdp.types import ArrayLike, Key
 
 
 class LookaheadPolicy(Policy):
@@ -56,38 +56,33 @@ class LookaheadPolicy(Policy):
         return self.lookahead.actions[jnp.argmax(below, axis=1)]
 
 
-@dataclasses.dataclass(frozen=True)
-class CertifiedPlan:
-    """A policy with lower ≤ V_π ≤ V* ≤ upper at the start; ``value`` is the midpoint.
+class CertifiedPlan(Plan):
+    """A policy with lower ≤ V_π ≤ V* ≤ upper at the start, up to round-off.
 
-    ``reached`` says whether upper − lower is within the tolerance asked for.
+    ``reached`` says whether upper − lower is within the tolerance asked for, ``error`` is half of
+    it: how far the value can be from V* and from V_π at the start.
     """
 
     policy: LookaheadPolicy
     lower: float
     upper: float
-    sizes: Sizes
     a_priori: float
     reached: bool
     tables: tuple[Array, Array]
-    certified: bool = True
+    sizes: Sizes = eqx.field(static=True)
+    error: float = math.inf
+    certified: ClassVar[bool] = True
 
     @property
     def gap(self) -> float:
         """upper − lower at the start."""
         return self.upper - self.lower
 
-    @property
-    def value(self) -> float:
-        """Midpoint of the two bounds."""
-        return (self.lower + self.upper) / 2
+    def value(self, state: ArrayLike) -> float:
+        """Midpoint of the two bounds at a state."""
+        return sum(self.bounds(state)) / 2
 
-    @property
-    def error(self) -> float:
-        """Half the gap: how far the value can be from V* and from V_π."""
-        return self.gap / 2
-
-    def bounds(self, state: Any) -> tuple[float, float]:
+    def bounds(self, state: ArrayLike) -> tuple[float, float]:
         """Lower bound of V_π and upper bound of V* at period 0."""
         row = jnp.asarray(state, float)[None, :]
         low, high = _first_bounds(self.policy.lookahead, self.tables, row)
@@ -95,7 +90,7 @@ class CertifiedPlan:
 
 
 @dataclasses.dataclass(frozen=True)
-class CertifiedPlanner:
+class CertifiedPlanner(Planner):
     """Refines nodes, actions and noise until the gap at the start is at most ``tolerance``.
 
     ``limit`` bounds the terms of one backup (nodes × actions × noise values × nodes read), hence
@@ -117,9 +112,23 @@ class CertifiedPlanner:
         positive_number("tolerance", self.tolerance)
         integer("limit", self.limit, least=1)
 
-    def __call__(self, mdp: MDP, *, start: Any) -> CertifiedPlan:
-        """A policy for the MDP, with bounds of its value at the start."""
+    @classmethod
+    def suited_to(cls, problem: Problem) -> "CertifiedPlanner":
+        """With constants from norms and kernels (math D6), and a tenth of the largest return as
+        the tolerance; a plan that stays further off says so."""
+        numbers = problem.lipschitz_norms
+        highest = numbers[0] * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
+        return cls(
+            LipschitzConstants.from_norms(*numbers),
+            tolerance=0.1 * max(problem.horizon * highest, 1e-9),
+            strict=False,
+        )
+
+    def plan(self, mdp: MDP, *, start: ArrayLike | None, key: Key) -> CertifiedPlan:
+        """A policy for the MDP, with bounds of its value at the start; nothing in it is random."""
         _require_supported(mdp)
+        if start is None:
+            raise ArgumentError("start", "the state in which the episode starts", None)
         state = np.asarray(start, float)
         if state.shape != (mdp.states.dimension,):
             raise ShapeError("start", f"shape ({mdp.states.dimension},)", f"shape {state.shape}")
@@ -157,8 +166,13 @@ class CertifiedPlanner:
             tables=tables,
         )
         lower, upper = plan.bounds(start)
-        within = upper - lower <= self.tolerance
-        return dataclasses.replace(plan, lower=lower, upper=upper, reached=within)
+        return changed(
+            plan,
+            lower=lower,
+            upper=upper,
+            error=(upper - lower) / 2,
+            reached=upper - lower <= self.tolerance,
+        )
 
     def _refined(self, mdp: MDP, plan: CertifiedPlan) -> Sizes:
         """Finer sizes, the largest share of the a-priori gap first.
@@ -180,6 +194,8 @@ class CertifiedPlanner:
 
 
 def _require_supported(mdp: MDP) -> None:
+    if mdp.termination is not None:
+        raise ArgumentError("planner", "'grid' or 'mpc' where episodes end", "'certified'")
     if not isinstance(mdp.states, Box | FiniteSet):
         raise ArgumentError("states", "a Box or a FiniteSet", mdp.states)
     if not isinstance(mdp.actions, Box | FiniteSet):

@@ -1,7 +1,5 @@
 """What every planner promises, checked: for planners of ours and for those of others."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +10,9 @@ from kernelmdp.domains import Box
 from kernelmdp.errors import KernelMDPError
 from kernelmdp.mdp import MDP, Gaussian, Known, monte_carlo_value
 from kernelmdp.mdp.model import Model, Outlook
-from kernelmdp.mdp.policy import Uniform
+from kernelmdp.mdp.policy import Policy, Uniform
 from kernelmdp.planners.plan import Plan
+from kernelmdp.planners.planner import Planner
 
 #: Episodes by which policies are valued.
 EPISODES = 200
@@ -30,15 +29,14 @@ class Wide(Model):
         return means._replace(reward_width=width, radius=width)
 
 
-def check_planner(planner: Any) -> Conformance:
+def check_planner(planner: Planner) -> Conformance:
     """Check a planner against what is promised of planners, on a small problem of one coordinate.
 
     Raises ``ConformanceError`` at the first promise that is broken.
 
-    >>> class Lazy:
-    ...     def points(self, mdp):
-    ...         return None
-    ...     def __call__(self, mdp, *, key):
+    >>> from kernelmdp.planners import Planner
+    >>> class Lazy(Planner):
+    ...     def plan(self, mdp, *, start, key):
     ...         return "some other day"
     >>> try:
     ...     check_planner(Lazy())
@@ -48,17 +46,17 @@ def check_planner(planner: Any) -> Conformance:
     """
     promises, key = Checklist(), jax.random.key(0)
     mdp = _small(Known(_reward, _motion))
-    points = planner.points(mdp)
+    points = planner.query_points(mdp)
     promises.keep(
-        "points(mdp) is None, or all points z the plan asks about",
+        "query_points(spaces) is None, or all points z the plan asks about",
         points is None or (np.ndim(points) == 2 and np.shape(points)[1] == 2),
         f"shape {np.shape(points)}",
     )
-    plan = planner(mdp, key=key)
-    promises.keep("a plan is a Plan", isinstance(plan, Plan), type(plan).__name__)
     start = [0.8]
+    plan = planner.plan(mdp, start=start, key=key)
+    promises.keep("a plan is a Plan", isinstance(plan, Plan), type(plan).__name__)
     promises.keep("its value is one number", isinstance(plan.value(start), float), "something else")
-    actions, again = (_actions(p.policy) for p in (plan, planner(mdp, key=key)))
+    actions, again = (_actions(p.policy) for p in (plan, planner.plan(mdp, start=start, key=key)))
     inside = actions.shape == (3, 9, 1) and bool((np.abs(actions) <= 1 + 1e-9).all())
     promises.keep("actions are inside the action space", inside, f"{actions.ravel()[:3]} …")
     promises.keep("the same key gives the same plan", np.array_equal(actions, again), "another")
@@ -73,7 +71,9 @@ def check_planner(planner: Any) -> Conformance:
     )
     promise = "a family is planned for at its best: its value is no less than that of its centre"
     try:
-        hoped = planner(_small(Wide(Known(_reward, _motion), 0.1)), key=key).value(start)
+        hoped = planner.plan(
+            _small(Wide(Known(_reward, _motion), 0.1)), start=start, key=key
+        ).value(start)
     except KernelMDPError as error:
         promises.skip(promise, f"it plans for no family ({error})")
         return promises.found(type(planner).__name__)
@@ -103,6 +103,6 @@ def _small(model: Model) -> MDP:
     )
 
 
-def _actions(policy: Any) -> np.ndarray:
+def _actions(policy: Policy) -> np.ndarray:
     states = jnp.linspace(-1, 1, 9)[:, None]
     return np.array([policy.actions(states, jnp.asarray(period)) for period in range(3)])

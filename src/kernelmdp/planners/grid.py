@@ -8,7 +8,7 @@ grid, and its error is estimated by ``GridPlanner.error``, certified by ``Certif
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,26 +18,32 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box, Domain
 from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.evaluation import Value, action_grid
 from kernelmdp.mdp.grid import StateGrid
-from kernelmdp.mdp.mdp import MDP
+from kernelmdp.mdp.mdp import MDP, Signal
 from kernelmdp.mdp.model import Model, Outlook
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import choice
 from kernelmdp.numerics.modules import changed, jit
 from kernelmdp.planners.choice import Choice
 from kernelmdp.planners.envelope import lipschitz_envelope
 from kernelmdp.planners.optimism import choice_for, with_radius
-from kernelmdp.planners.plan import Plan
-from kernelmdp.types import Key
+from kernelmdp.planners.plan import Plan, ValueTable
+from kernelmdp.planners.planner import Planner, Spaces
+from kernelmdp.types import ArrayLike, Key
 
 #: Values closer than this, relatively, are a tie, which round-off must not decide.
 TIE = 1e-9
 #: Nodes along each axis when nothing is said, by the number of axes.
 STATE_POINTS = {1: 101, 2: 61, 3: 25, 4: 13}
 ACTION_POINTS = {1: 21, 2: 9, 3: 5}
+#: Bytes that the tables of a plan may take.
 MEMORY = 4 * 2**30
+#: Numbers S·S·A of a table beyond which optimism is a bonus rather than a search.
+LARGE_TABLE = 200_000
 
 
 class Unset(Model):
@@ -52,7 +58,7 @@ class GridPolicy(Policy):
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
-    >>> plan = GridPlanner()(env.mdp, key=jax.random.key(0))
+    >>> plan = GridPlanner().plan(env.mdp, key=jax.random.key(0))
     >>> plan.policy([0.0], 0)  # against the stream
     array([1.])
     """
@@ -67,6 +73,7 @@ class GridPolicy(Policy):
     choice: Choice = eqx.field(static=True)
     action_counts: tuple[int, ...] | None = eqx.field(static=True)  # to refine between actions
     reward_range: tuple[float, float] = eqx.field(static=True)
+    termination: Signal | None = None
 
     def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
         count, options = states.shape[0], self.menu.shape[0]
@@ -74,7 +81,11 @@ class GridPolicy(Policy):
         outlook = with_radius(self.model(points), self.choice.metric)
         places = self.choice.locate(outlook, self.ladder, self.lipschitz)
         table = jax.tree.map(lambda leaf: leaf[period], self.tables)
-        values = optimistic_reward(outlook, self.reward_range) + self.choice.read(table, places)
+        later = self.choice.read(table, places)
+        if self.termination is not None:
+            ends = self.termination(points, self.choice.grid.states.nearest(outlook.state))
+            later = jnp.where(ends, 0.0, later)
+        values = optimistic_reward(outlook, self.reward_range) + later
         return best_actions(
             values.reshape(count, options), self.menu, self.priority[period], self.action_counts
         )
@@ -91,7 +102,7 @@ class GridPlan(Plan):
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
-    >>> GridPlanner()(env.mdp, key=jax.random.key(0)).values.shape  # H + 1 periods, 6 states
+    >>> GridPlanner().plan(env.mdp, key=jax.random.key(0)).values.shape  # H + 1 periods, 6 states
     (21, 6)
     """
 
@@ -100,9 +111,13 @@ class GridPlan(Plan):
     grid: StateGrid = eqx.field(static=True)
     error: float = float("nan")
 
-    def value(self, state: Any) -> float:
+    def value(self, state: ArrayLike) -> float:
         row: Any = np.asarray(state, float)[None, :]
         return float(_first(self.values, row, self.grid))
+
+    @property
+    def table(self) -> ValueTable:
+        return ValueTable(self.values, self.grid)
 
 
 @jit
@@ -111,7 +126,7 @@ def _first(values: Array, row: Array, grid: StateGrid) -> Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class GridPlanner:
+class GridPlanner(Planner):
     """Plans on a grid of states and actions.
 
     ``state_points`` and ``action_points`` are numbers of nodes along each axis (one number for
@@ -121,10 +136,13 @@ class GridPlanner:
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
-    >>> plan = GridPlanner()(env.mdp, key=jax.random.key(0))  # the truth, planned for
+    >>> plan = GridPlanner().plan(env.mdp, key=jax.random.key(0))  # the truth, planned for
     >>> abs(plan.value(env.start) - env.optimal_value().value) < 1e-9
     True
     """
+
+    tabulates: ClassVar[bool] = True
+    optimal: ClassVar[bool] = True
 
     state_points: int | tuple[int, ...] | None = None
     action_points: int | tuple[int, ...] | None = None
@@ -135,37 +153,50 @@ class GridPlanner:
     def __post_init__(self) -> None:
         choice("optimism", self.optimism, ("ball", "bonus"))
 
-    def grid(self, mdp: MDP) -> StateGrid:
-        """The nodes this planner lays over an MDP's states."""
-        return _layout(self, mdp.states, mdp.actions, mdp.transition_noise)[0]
-
-    def menu(self, mdp: MDP) -> tuple[np.ndarray, tuple[int, ...] | None]:
-        """Actions tried, (A, q), and their counts along each axis when they form a grid."""
-        return _layout(self, mdp.states, mdp.actions, mdp.transition_noise)[1:]
-
-    def points(self, mdp: MDP) -> np.ndarray:
-        """All points z at which a plan asks the model: every node with every action."""
-        nodes, menu = self.grid(mdp).nodes, self.menu(mdp)[0]
-        self._require_memory(mdp, len(nodes), len(menu))
-        return np.concatenate(
-            [np.repeat(nodes, len(menu), axis=0), np.tile(menu, (len(nodes), 1))], axis=1
+    @classmethod
+    def suited_to(cls, problem: Problem) -> "GridPlanner":
+        """With the grid of the problem; optimism is a bonus where a search would be too large."""
+        cells = problem.mean_dimension**2 * len(problem.actions.spread(1))
+        table = problem.transition_noise.categorical
+        bonus = cells > LARGE_TABLE if table else problem.states.finite
+        return cls(
+            problem.state_points, problem.action_points, optimism="bonus" if bonus else "ball"
         )
 
-    def __call__(self, mdp: MDP, *, key: Key) -> GridPlan:
+    @property
+    def keeps_lipschitz(self) -> bool:
+        return self.envelope
+
+    def grid(self, spaces: Spaces) -> StateGrid:
+        """The nodes this planner lays over the states."""
+        return _layout(self, spaces.states, spaces.actions, spaces.transition_noise)[0]
+
+    def menu(self, spaces: Spaces) -> tuple[np.ndarray, tuple[int, ...] | None]:
+        """Actions tried, (A, q), and their counts along each axis when they form a grid."""
+        return _layout(self, spaces.states, spaces.actions, spaces.transition_noise)[1:]
+
+    def query_points(self, spaces: Spaces) -> np.ndarray:
+        """All points z at which a plan asks the model: every node with every action."""
+        nodes, menu = self.grid(spaces).nodes, self.menu(spaces)[0]
+        self._require_memory(spaces, len(nodes), len(menu))
+        return state_action(np.repeat(nodes, len(menu), axis=0), np.tile(menu, (len(nodes), 1)))
+
+    def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> GridPlan:
         """The optimal policy for the MDP, or for the best member of a family."""
         grid = self.grid(mdp)
         menu, counts = self.menu(mdp)
         self._require_memory(mdp, len(grid.nodes), len(menu))
         values, policy = _plan(self, mdp, grid, menu, counts, key)
         # The model is put in here: what a compiled program returns it copies.
-        return GridPlan(policy=changed(policy, model=mdp.model), values=values, grid=grid)
+        policy = changed(policy, model=mdp.model, termination=mdp.termination)
+        return GridPlan(policy=policy, values=values, grid=grid)
 
-    def within(self, tolerance: float, mdp: MDP, start: Any, *, key: Key) -> GridPlan:
+    def within(self, tolerance: float, mdp: MDP, start: ArrayLike, *, key: Key) -> GridPlan:
         """A plan whose estimated error at a state is at most the tolerance, on a finer grid if
         need be: the paper's approximate planner, with an estimate in place of a proof."""
         planner = self
         while True:
-            plan = planner(mdp, key=key)
+            plan = planner.plan(mdp, key=key)
             found = planner.error(mdp, plan, start, key=key).error
             if found <= tolerance:
                 return changed(plan, error=found)
@@ -176,7 +207,7 @@ class GridPlanner:
                 action_points=tuple(2 * n - 1 for n in counts) if counts else len(menu),
             )
 
-    def error(self, mdp: MDP, plan: GridPlan, state: Any, *, key: Key) -> Value:
+    def error(self, mdp: MDP, plan: GridPlan, state: ArrayLike, *, key: Key) -> Value:
         """The planned value with an estimate of its error: the change from half the cells."""
         counts = self.menu(mdp)[1]
         coarse = dataclasses.replace(
@@ -185,12 +216,13 @@ class GridPlanner:
             action_points=_halved(counts) if counts else self.action_points,
         )
         value = plan.value(state)
-        return Value(value, abs(value - coarse(mdp, key=key).value(state)), "estimate")
+        return Value(value, abs(value - coarse.plan(mdp, key=key).value(state)), "estimate")
 
-    def _require_memory(self, mdp: MDP, nodes: int, options: int) -> None:
-        corners = 2**mdp.states.dimension
-        needed = nodes * options * (12 * corners + 8 * (2 * mdp.points.dimension + 4))
-        needed += 8 * mdp.horizon * nodes * 10
+    def _require_memory(self, spaces: Spaces, nodes: int, options: int) -> None:
+        corners = 2**spaces.states.dimension
+        width = spaces.states.dimension + spaces.actions.dimension
+        needed = nodes * options * (12 * corners + 8 * (2 * width + 4))
+        needed += 8 * spaces.horizon * nodes * 10
         if needed > MEMORY:
             raise ArgumentError(
                 "state_points",
@@ -263,11 +295,13 @@ def _plan(
 ) -> tuple[Array, GridPolicy]:
     menu = jnp.asarray(menu)
     nodes, options = jnp.asarray(grid.nodes), menu.shape[0]
-    outlook = with_radius(mdp.model(_pairs(nodes, menu)), mdp.metric)
+    points = _pairs(nodes, menu)
+    outlook = with_radius(mdp.model(points), mdp.metric)
     chooser = choice_for(planner.optimism, grid, mdp.metric, outlook)
     ladder = chooser.ladder_for(outlook)
     places = chooser.locate(outlook, ladder, mdp.lipschitz)
     rewards = optimistic_reward(outlook, mdp.reward_range)
+    going_on = _going_on(mdp, points, outlook)
     # Ties are common in the first episodes; one seeded order of actions for each period.
     priority = jax.random.uniform(key, (mdp.horizon, options))
 
@@ -276,7 +310,9 @@ def _plan(
         if not outlook.certain and planner.envelope and isinstance(grid.states, Box):
             expected = lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
         table = chooser.prepare(expected, ladder)
-        values = (rewards + chooser.read(table, places)).reshape(-1, options)
+        later = chooser.read(table, places)
+        later = later if going_on is None else jnp.where(going_on, later, 0.0)
+        values = (rewards + later).reshape(-1, options)
         left = (mdp.horizon - period).astype(values.dtype)
         low, high = (_times(left, bound) for bound in mdp.reward_range)
         best = jnp.clip(jnp.max(values, axis=1), low, high)
@@ -300,6 +336,16 @@ def _plan(
     return jnp.concatenate([values, last[None]]), policy
 
 
+def _going_on(mdp: MDP, points: Array, outlook: Outlook) -> Array | None:
+    """Which episodes go on after the *mean* next state of each point; None when none ends.
+
+    The noise of the next state is left out here, and so is the choice among plausible ones.
+    """
+    if mdp.termination is None:
+        return None
+    return ~jnp.asarray(mdp.termination(points, mdp.states.nearest(outlook.state)), bool)
+
+
 def _halved(counts: tuple[int, ...]) -> tuple[int, ...]:
     """Nodes along each axis with half the cells."""
     return tuple(max(2, (n - 1) // 2 + 1) for n in counts)
@@ -312,9 +358,7 @@ def _times(left: Array, bound: float) -> Any:
 def _pairs(states: Array, menu: Array) -> Array:
     """All points z = (s, a), actions fastest."""
     count, options = states.shape[0], menu.shape[0]
-    return jnp.concatenate(
-        [jnp.repeat(states, options, axis=0), jnp.tile(menu, (count, 1))], axis=1
-    )
+    return state_action(jnp.repeat(states, options, axis=0), jnp.tile(menu, (count, 1)))
 
 
 def _counts(argument: str, given: Any, axes: int, usual: dict[int, int]) -> tuple[int, ...]:

@@ -18,7 +18,6 @@ from jaxtyping import Array, Float
 from kernelmdp.domains import Box, Domain, FiniteSet, Unbounded
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.noise import Categorical
 from kernelmdp.mdp.policy import Player, Policy
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import jit
@@ -33,7 +32,8 @@ from kernelmdp.planners.imagination import (
 )
 from kernelmdp.planners.laws import Coloured, Frequencies, Law
 from kernelmdp.planners.plan import Plan
-from kernelmdp.types import Key
+from kernelmdp.planners.planner import Planner
+from kernelmdp.types import ArrayLike, Key
 
 #: Draws of the noise where nothing is said.
 PARTICLES = 4
@@ -42,7 +42,7 @@ UNREST = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
-class MPCPlanner:
+class MPCPlanner(Planner):
     """Plans ``horizon`` steps ahead at every period, by the improved cross-entropy method.
 
     Each of ``iterations`` turns scores ``samples`` sequences of actions and moves towards the
@@ -68,7 +68,7 @@ class MPCPlanner:
     ...     reward_noise=SILENT,
     ...     transition_noise=SILENT,
     ... )
-    >>> plan = MPCPlanner(horizon=4, samples=40)(mdp, key=jax.random.key(0))
+    >>> plan = MPCPlanner(horizon=4, samples=40).plan(mdp, key=jax.random.key(0))
     >>> plan.policy([1.2], 0).round(2).tolist(), round(plan.value([1.2]), 1)
     ([-0.5], -2.0)
     """
@@ -107,12 +107,9 @@ class MPCPlanner:
                 "samples", f"more than twice the {self.elites} elites", self.samples
             )
 
-    def points(self, mdp: MDP) -> None:
-        """No points are worth remembering: a plan asks where its sequences lead."""
-
-    def __call__(self, mdp: MDP, *, key: Key) -> "MPCPlan":
+    def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> "MPCPlan":
         """A policy that plans in this MDP, or in the best member of a family, at every period."""
-        if isinstance(mdp.transition_noise, Categorical):
+        if mdp.transition_noise.categorical:
             raise ArgumentError("planner", "'grid' for a table", "'mpc'")
         if not isinstance(mdp.actions, FiniteSet | Box | Unbounded):
             raise ArgumentError("actions", "a box or a finite set", mdp.actions)
@@ -174,7 +171,7 @@ class MPC(Policy):
 
     >>> import kernelmdp as km
     >>> env = km.make("cartpole-swingup")
-    >>> plan = km.MPCPlanner(horizon=5)(env.mdp, key=jax.random.key(0))
+    >>> plan = km.MPCPlanner(horizon=5).plan(env.mdp, key=jax.random.key(0))
     >>> type(plan.policy).__name__  # nothing is searched before it is asked for an action
     'MPC'
     """
@@ -273,7 +270,7 @@ class MPCPlan(Plan):
 
     >>> import kernelmdp as km
     >>> env = km.make("cartpole-swingup")
-    >>> plan = km.MPCPlanner(horizon=5)(env.mdp, key=jax.random.key(0))
+    >>> plan = km.MPCPlanner(horizon=5).plan(env.mdp, key=jax.random.key(0))
     >>> plan.value(env.starts(jax.random.key(0)))  # it does not see the end of the episode
     nan
     """
@@ -281,7 +278,7 @@ class MPCPlan(Plan):
     policy: MPC
     error: float = float("nan")
 
-    def value(self, state: Any) -> float:
+    def value(self, state: ArrayLike) -> float:
         """The return planned at the first period; NaN when the episode is longer than the plan."""
         if self.policy.planner.horizon < self.policy.mdp.horizon:
             return float("nan")

@@ -1,12 +1,15 @@
 """What a planner returns: a policy, and what it was planned to be worth."""
 
 import abc
-from typing import Any
+from typing import NamedTuple
 
 import equinox as eqx
+from jaxtyping import Array, Float
 
+from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import Module
+from kernelmdp.types import ArrayLike
 
 
 class Plan(Module):
@@ -24,8 +27,25 @@ class Plan(Module):
     error: eqx.AbstractVar[float]
 
     @abc.abstractmethod
-    def value(self, state: Any) -> float:
+    def value(self, state: ArrayLike) -> float:
         """The planned value of the first period at a state."""
+
+    @property
+    def table(self) -> "ValueTable | None":
+        """Planned values of all periods on a grid of states, where the plan has them."""
+        return None
+
+    @property
+    def planned(self) -> bool:
+        """Whether the policy was planned, rather than drawn by chance."""
+        return True
+
+
+class ValueTable(NamedTuple):
+    """Planned values at the nodes of a grid, for periods 1 to H + 1."""
+
+    values: Float[Array, "H1 N"]
+    grid: StateGrid
 
 
 class Unplanned(Plan):
@@ -40,5 +60,9 @@ class Unplanned(Plan):
     policy: Policy
     error: float = float("nan")
 
-    def value(self, state: Any) -> float:
+    def value(self, state: ArrayLike) -> float:
         return float("nan")
+
+    @property
+    def planned(self) -> bool:
+        return False

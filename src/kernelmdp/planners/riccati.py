@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from kernelmdp.domains import Box
-from kernelmdp.errors import PositiveDefiniteError
+from kernelmdp.errors import ArgumentError, PositiveDefiniteError
 from kernelmdp.mdp.linear import LinearPolicy
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.quadratic import (
@@ -31,7 +31,8 @@ from kernelmdp.mdp.quadratic import (
 from kernelmdp.numerics.modules import changed, jit
 from kernelmdp.planners.duality import Dual, best_dual, is_certified
 from kernelmdp.planners.plan import Plan
-from kernelmdp.types import Key
+from kernelmdp.planners.planner import Planner
+from kernelmdp.types import ArrayLike, Key
 
 #: Least eigenvalue of Q, as a share of the largest entry of C: below it nothing can be solved.
 FLOOR = 1e-6
@@ -46,7 +47,7 @@ class RiccatiPlan(Plan):
     plausible MDP. It is not certified when the optimistic cost had to be raised to be solvable.
 
     >>> import kernelmdp as km
-    >>> plan = RiccatiPlanner()(km.make("lqr-1d").mdp, key=jax.random.key(0))
+    >>> plan = RiccatiPlanner().plan(km.make("lqr-1d").mdp, key=jax.random.key(0))
     >>> plan.value([2.0]) < plan.value([1.0])
     True
     """
@@ -58,36 +59,35 @@ class RiccatiPlan(Plan):
     certified: Bool[Array, ""]
     error: float = float("nan")
 
-    def value(self, state: Any) -> float:
+    def value(self, state: ArrayLike) -> float:
         s, G = np.asarray(state, float), np.asarray(self.curvature)
         return -float(s @ G @ s + float(self.constant))
 
 
 @dataclasses.dataclass(frozen=True)
-class RiccatiPlanner:
+class RiccatiPlanner(Planner):
     """Plans for linear-quadratic MDPs and families; an error says when a model is neither.
 
     >>> import kernelmdp as km
     >>> env = km.make("lqr-1d")
-    >>> plan = RiccatiPlanner()(env.mdp, key=jax.random.key(0))
+    >>> plan = RiccatiPlanner().plan(env.mdp, key=jax.random.key(0))
     >>> plan.policy([0.0], 0)  # nothing to do at the origin
     array([0.])
     """
 
     floor: float = FLOOR
 
-    def points(self, mdp: MDP) -> None:
-        """No points are worth remembering: a plan asks at a few unit vectors."""
-
     def solvable(self, mdp: MDP) -> bool:
         """Whether costs grow with every action: Q ≻ 0. PSRL draws again until they do."""
         return bool(_solvable(mdp, self.floor))
 
-    def __call__(self, mdp: MDP, *, key: Key, start: Any = None) -> RiccatiPlan:
+    def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> RiccatiPlan:
         """The optimal policy for the MDP, or the optimistic one for a family.
 
         A family's multiplier is the best one for ``start``, or for starts of typical size.
         """
+        if mdp.termination is not None:
+            raise ArgumentError("planner", "'grid' or 'mpc' where episodes end", "'riccati'")
         low, high = mdp.states.extent
         moment: Any = np.diag(((high - low) / 2) ** 2 / 3)
         if start is not None:

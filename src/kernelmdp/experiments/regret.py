@@ -7,36 +7,91 @@ quadratic control the value is a closed form, with the effect of bounds by commo
 """
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from kernelmdp.confidence import ConfidenceSets
 from kernelmdp.envs import Environment
 from kernelmdp.mdp import MDP, Episode, Policy, StateGrid, Value, policy_values
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners import GridPlanner
 
 
-class Judge:
+class Evaluator(abc.ABC):
+    """Measures policies by the truth."""
+
+    #: Columns of ``row`` and of ``containment``.
+    columns: ClassVar[tuple[str, ...]] = (
+        "value",
+        "optimal_value",
+        "optimal_value_error",
+        "regret",
+        "cumulative_regret",
+    )
+    containment_columns: ClassVar[tuple[str, ...]] = ("covered_reward", "covered_transition")
+
+    @abc.abstractmethod
+    def row(
+        self, policy: Policy, start: Array, episode: Episode, totals: dict[str, float]
+    ) -> dict[str, float]:
+        """Value, optimum and regret of a policy; adds the regret to ``totals``."""
+
+    @abc.abstractmethod
+    def containment(self, sets: ConfidenceSets | None, points: Array) -> dict[str, float]:
+        """Whether confidence sets hold the truth at these points: 1 or 0."""
+
+
+class NoTruth(Evaluator):
+    """Where nothing is known of the truth."""
+
+    def row(
+        self, policy: Policy, start: Array, episode: Episode, totals: dict[str, float]
+    ) -> dict[str, float]:
+        return {}
+
+    def containment(self, sets: ConfidenceSets | None, points: Array) -> dict[str, float]:
+        return {}
+
+
+class RegretEvaluator(Evaluator):
     """Knows the truth and says what a policy is worth in it."""
 
     def __init__(self, environment: Environment) -> None:
-        self._known: dict[tuple[float, ...], Value] = {}
+        self.environment = environment
+        self._optima: dict[tuple[float, ...], Value] = {}
         self._measure = _measure_for(environment)
 
-    def optimum(self, start: Any) -> Value:
+    def optimum(self, start: Array) -> Value:
         """V*_1 at a state, with its error."""
         name = tuple(np.asarray(start).tolist())
-        if name not in self._known:
-            self._known[name] = self._measure.optimum(start)
-        return self._known[name]
+        if name not in self._optima:
+            self._optima[name] = self._measure.optimum(start)
+        return self._optima[name]
 
-    def value(self, policy: Policy, start: Any, episode: Episode) -> float:
+    def value(self, policy: Policy, start: Array, episode: Episode) -> float:
         """V^π_1 at a state."""
         return self._measure.value(policy, start, episode)
+
+    def row(
+        self, policy: Policy, start: Array, episode: Episode, totals: dict[str, float]
+    ) -> dict[str, float]:
+        optimum = self.optimum(start)
+        value = self.value(policy, start, episode)
+        regret = optimum.value - value
+        totals["regret"] = totals.get("regret", 0.0) + regret
+        numbers = (value, optimum.value, optimum.error, regret, totals["regret"])
+        return dict(zip(self.columns, numbers, strict=True))
+
+    def containment(self, sets: ConfidenceSets | None, points: Array) -> dict[str, float]:
+        if sets is None:
+            return {}
+        inside = sets.containment(self.environment.seen.model, points)
+        numbers = (float(inside.reward), float(inside.transition))
+        return dict(zip(self.containment_columns, numbers, strict=True))
 
 
 class Measure(abc.ABC):
@@ -72,9 +127,9 @@ class OnGrid(Measure):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        planner = GridPlanner(environment.state_points, environment.action_points)
+        planner = GridPlanner(environment.problem.state_points, environment.problem.action_points)
         self.grid = planner.grid(environment.mdp)
-        plan = planner(environment.mdp, key=jax.random.key(0))
+        plan = planner.plan(environment.mdp, key=jax.random.key(0))
         # What the optimal policy is worth on this grid; its refined actions may beat the plan's.
         self.best = policy_values(environment.mdp, plan.policy, self.grid)
 
@@ -108,11 +163,11 @@ class Quadratic(Measure):
 
 
 def _measure_for(environment: Environment) -> Measure:
-    if environment.planner == "riccati":
+    if environment.problem.planner == "riccati":
         return Quadratic(environment)
     if environment.mdp.horizon == 1:
         return OnePeriod(environment)
-    if environment.planner == "mpc":
+    if environment.problem.planner == "mpc":
         return Returns(environment)
     if any(environment.mdp.transition_noise.sizes):
         return OnGrid(environment)

@@ -1,40 +1,14 @@
-"""The table of a run: one row an episode."""
+"""The table of a run: one row an episode. Columns are declared by whoever produces them."""
 
 import csv
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-#: Columns every run has, in the order in which they are written.
-COLUMNS = (
-    "episode",
-    "return",
-    "value",
-    "optimal_value",
-    "optimal_value_error",
-    "regret",
-    "cumulative_regret",
-    "beta_reward",
-    "beta_transition",
-    "gain_reward",
-    "gain_transition",
-    "covered_reward",
-    "covered_transition",
-    "width_reward",
-    "width_transition",
-    "planned_value",
-    "planning_error",
-    "r_hat",
-    "effective_sample_size",
-    "acceptance",
-    "divergences",
-    "mixed",
-    "plan_seconds",
-    "update_seconds",
-)
+from kernelmdp.confidence import Coverage
 
 
 class Table:
@@ -44,19 +18,34 @@ class Table:
     array([2.5])
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self.rows = [{name: row.get(name, np.nan) for name in COLUMNS} for row in rows]
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None
+    ) -> None:
+        """A table of rows.
+
+        Args:
+            rows: Mappings from columns to numbers; what is missing is NaN.
+            columns: All columns in their order; those of the rows unless given.
+        """
+        rows = list(rows)
+        self.columns = tuple(
+            dict.fromkeys(n for row in rows for n in row) if columns is None else columns
+        )
+        self.rows = [{name: row.get(name, np.nan) for name in self.columns} for row in rows]
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __contains__(self, column: object) -> bool:
+        return column in self.columns
+
     def __getitem__(self, column: str) -> np.ndarray:
-        if column not in COLUMNS:
-            raise KeyError(f"no column {column!r}; there are {', '.join(COLUMNS)}")
+        if column not in self.columns:
+            raise KeyError(f"no column {column!r}; there are {', '.join(self.columns)}")
         return np.array([float(row[column]) for row in self.rows])
 
     def __repr__(self) -> str:
-        return f"Table({len(self)} episodes: {', '.join(COLUMNS)})"
+        return f"Table({len(self)} episodes: {', '.join(self.columns)})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +60,7 @@ class Result:
 
     name: str
     agent: str
-    covered: str
+    coverage: Coverage
     episodes: Table
     #: Which theorem bounds the regret, or why none does; empty where nobody asked.
     bound: str = ""
@@ -102,6 +91,6 @@ class Result:
     def save(self, path: Any) -> None:
         """As CSV."""
         with pathlib.Path(path).open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
+            writer = csv.DictWriter(file, self.episodes.columns)
             writer.writeheader()
             writer.writerows(self.episodes.rows)

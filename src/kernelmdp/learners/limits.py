@@ -6,15 +6,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from kernelmdp.mdp import Model, Outlook
+from kernelmdp.mdp import Model, Outlook, state_action
 from kernelmdp.numerics.modules import Module
 
-#: What counts as going on, of 1: of two errors, to take a state for lost costs less.
-ALIVE = 0.75
 
-
-class Ranged(Model):
-    """A model whose rewards stay within what has been seen, and as much again on either side."""
+class ClippedReward(Model):
+    """A model whose rewards stay between two ends."""
 
     model: Model
     low: Float[Array, ""]
@@ -30,16 +27,34 @@ class Ranged(Model):
         return outlook._replace(reward=(least + most) / 2, reward_width=(most - least) / 2)
 
 
-class Ends(Module):
-    """Whether an episode ends in a state, by a regression on 1 where it went on and 0 where it
-    ended. Far from all that was seen that is 0: what is behind an end is no way out."""
+class StateUnits(Model):
+    """A model whose balls, in units of ``scale``, become ellipsoids in units of the state.
 
-    known: Callable[..., Any]
+    So the metric of the MDP can stay 1 while the scale changes with the data.
+    """
+
+    model: Model
+    scale: Float[Array, " m"]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+        outlook = self.model(points)
+        if outlook.radius is None:
+            return outlook
+        axes = jnp.diag(self.scale.astype(points.dtype))
+        return outlook._replace(radius=None, root=outlook.radius[:, None, None] * axes[None])
+
+
+class TerminationModel(Module):
+    """Whether an episode ends in a state, by a regression on 1 where it went on and 0 where it
+    ended. Far from all that was seen that is 0: plans do not look for a way round an end."""
+
+    going_on: Callable[..., Any]
     action: Float[Array, " q"]  # where ends are regressed; it does not matter
+    threshold: Float[Array, ""]  # below it an episode is taken to end
 
     def __call__(
         self, points: Float[Array, "n d"], after: Float[Array, "n m"]
     ) -> Bool[Array, " n"]:
         actions = jnp.broadcast_to(self.action[None, :], (after.shape[0], self.action.shape[0]))
-        found = self.known(jnp.concatenate([after, actions.astype(after.dtype)], axis=1))
-        return jnp.reshape(found, after.shape[:1]) < ALIVE
+        share = self.going_on(state_action(after, actions.astype(after.dtype)))
+        return jnp.reshape(share, after.shape[:1]) < self.threshold

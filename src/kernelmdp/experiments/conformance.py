@@ -15,13 +15,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from kernelmdp.agents.base import Agent
-from kernelmdp.agents.loading import AGENTS, load
-from kernelmdp.agents.records import Table
+from kernelmdp.agents import Agent
 from kernelmdp.conformance import Conformance
 from kernelmdp.domains import Domain
 from kernelmdp.envs import Environment, make
 from kernelmdp.errors import ArgumentError, ConformanceError, KernelMDPError
+from kernelmdp.experiments.records import Table
 from kernelmdp.mdp import play
 
 MakeAgent = Callable[[Any, int], Agent]
@@ -43,7 +42,7 @@ def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> Co
     >>> import kernelmdp as km
     >>> class Idle(km.Random):
     ...     def learn(self, episodes, *, progress=True):
-    ...         return km.agents.Result("river", "idle", "", km.agents.Table([]))
+    ...         return km.experiments.Result("river", "idle", None, km.experiments.Table([]))
     >>> try:
     ...     check_agent(lambda task, seed: Idle(task, seed=seed), task=km.make("riverswim"))
     ... except km.errors.ConformanceError as error:
@@ -59,7 +58,7 @@ def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> Co
     _same_seed(make_agent, task, whole, checked)
     _predicts(whole, checked)
     _refuses(make_agent(task, 0), task, whole, checked)
-    _saved(make_agent(task, 0), task, whole, checked, skipped)
+    _saved(make_agent(task, 0), task, whole, checked)
     return Conformance(whole.name, tuple(checked), tuple(skipped))
 
 
@@ -189,22 +188,15 @@ def _spoilt(space: Domain, good: list[np.ndarray]) -> Iterator[tuple[str, list[n
     yield "an action outside the space", with_part(1, good[1] + 2 * (high - low)[None, :])
 
 
-def _saved(agent: Agent, task: Any, whole: Agent, checked: list[str], skipped: list[str]) -> None:
+def _saved(agent: Agent, task: Any, whole: Agent, checked: list[str]) -> None:
     promise = "a saved agent goes on as if it had never stopped"
-    if AGENTS.get(agent.name) is not type(agent):
-        skipped.append(f"{promise}: load does not know {type(agent).__name__}")
-        return
     agent.learn(EPISODES // 2, progress=False)
-    words: dict[str, Any] = {}
-    if agent.words["reward"] == "a function":
-        words["reward"] = agent.problem.reward
-    if agent.words["noise"] is not None:
-        words["noise"] = agent.problem.transition_noise
+    given = {name: getattr(agent.config, name) for name in agent.description()["given"]}
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder) / "agent"
         try:
             agent.save(place)
-            loaded = load(place, task=task, **words)
+            loaded = type(agent).load(place, task=task, **given)
         except KernelMDPError as error:
             raise ConformanceError(promise, str(error)) from None
     loaded.learn(EPISODES - EPISODES // 2, progress=False)
@@ -245,8 +237,8 @@ def _difference(one: Agent, other: Agent) -> str | None:
         for name in ("states", "actions", "rewards", "outcomes"):
             if not np.array_equal(getattr(first, name), getattr(second, name)):
                 return f"other {name} in episode {number + 1}"
-    if one.cumulative_regret != other.cumulative_regret:
-        return f"regret {one.cumulative_regret} and {other.cumulative_regret}"
+    if one.totals != other.totals:
+        return f"sums {one.totals} and {other.totals}"
     if not np.array_equal(_actions(one, one.ask()), _actions(other, other.ask())):
         return "another policy for the next episode"
     return None

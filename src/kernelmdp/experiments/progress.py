@@ -15,7 +15,9 @@ def describe(row: dict[str, Any]) -> str:
     regret = row.get("cumulative_regret", math.nan)
     if math.isfinite(regret):
         parts.append(f"regret {regret:.4g}")
-    parts.append(f"gain {row.get('gain_reward', 0.0) + row['gain_transition']:.4g}")
+    gain = row.get("gain_reward", 0.0) + row.get("gain_transition", math.nan)
+    if math.isfinite(gain):
+        parts.append(f"gain {gain:.4g}")
     return ", ".join(parts)
 
 

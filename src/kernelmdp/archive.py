@@ -1,7 +1,8 @@
-"""Agents on disk: a zip of JSON and plain arrays. Reading one never runs code from it.
+"""Files on disk: written whole or not at all; and a zip of JSON and plain arrays for agents.
 
-The file holds how the agent was made and everything it was told, episode by episode. Loading
-makes the agent anew and tells it all again, which on the same machine gives the same numbers.
+Reading a file never runs code from it. The file of an agent holds how it was made and everything it
+was told, episode by episode. Loading makes the agent anew and tells it all again, which on the same
+machine gives the same numbers.
 """
 
 import io
@@ -15,7 +16,7 @@ import numpy as np
 
 from kernelmdp.errors import CheckpointError
 
-FORMAT, VERSION = "kernelmdp agent", 2
+FORMAT, VERSION = "kernelmdp agent", 3
 ARRAYS = ("states", "actions", "rewards", "outcomes", "terminated")
 
 
@@ -100,4 +101,6 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise CheckpointError(
             f"{place}: saved in format {description.get('version')}, this library reads {VERSION}"
         )
+    if len({len(array) for array in arrays.values()}) > 1:
+        raise CheckpointError(f"{place}: arrays of different numbers of episodes")
     return description, arrays

@@ -1,0 +1,148 @@
+"""The classics of linear-quadratic control, from least squares: no kernel, no posterior of ours.
+
+They see what our agents see and are written independently of them, in NumPy, over the same
+episodes.
+"""
+
+import math
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.agents import AGENTS, Agent, generator
+from kernelmdp.learners.least_squares import LeastSquares, LinearQuadraticState
+from kernelmdp.mdp.linear import LinearPolicy
+from kernelmdp.planners import Plan, RiccatiPlan
+from kernelmdp.types import Key
+
+#: Draws of PSRL's kind that are tried until one has Q ≻ 0; and the least eigenvalue of Q.
+ATTEMPTS, FLOOR = 1000, 1e-6
+#: Members of the confidence set that OFU-LQ compares.
+CANDIDATES = 128
+
+
+class LQRAgent(Agent):
+    """Plans for estimates of Θ = [A B] and C; a subclass chooses which."""
+
+    default_learner: ClassVar[str] = "linear-quadratic"
+    #: Whether the first episode is random, for those whose first estimate says nothing.
+    explores_first: ClassVar[bool] = True
+    state: LinearQuadraticState
+
+    def plan_greedy(self, *, key: Key) -> Plan:
+        state = self.state
+        return self._follow(state.transition.mean.T, state.costs(state.cost.mean[None])[0], key)
+
+    def _follow(self, dynamics: np.ndarray, cost: np.ndarray, key: Key) -> Plan:
+        """The plan for these matrices; before any data one of random actions."""
+        G, c, gains = solve(dynamics[None], cost[None], self.problem.horizon, self._covariance)
+        H, q = gains.shape[1:3]
+        offsets = np.zeros((H, q))
+        if self.explores_first and self.episode == 0 and not self.state.seen:
+            low, high = self.problem.actions.extent
+            offsets = generator(key).uniform(low, high, size=(H, q))
+        policy = LinearPolicy(jnp.asarray(gains[0]), jnp.asarray(offsets), self.problem.actions)
+        return RiccatiPlan(
+            policy=policy,
+            curvature=jnp.asarray(G[0]),
+            constant=jnp.asarray(c[0]),
+            multiplier=jnp.zeros(()),
+            certified=jnp.asarray(False),
+        )
+
+    @property
+    def _covariance(self) -> np.ndarray:
+        deviations = self.problem.transition_noise.standard_deviations(self.problem.mean_dimension)
+        return np.diag(deviations**2)
+
+
+class CertaintyEquivalence(LQRAgent):
+    """Plays what is optimal for the least-squares estimate, after one episode of random actions."""
+
+    name: ClassVar[str] = "certainty-equivalence"
+
+    def plan(self, *, key: Key) -> Plan:
+        return self.plan_greedy(key=key)
+
+
+class LQRThompson(LQRAgent):
+    """Draws Θ and C from their posteriors, C again until Q ≻ 0, and plays what is optimal."""
+
+    name: ClassVar[str] = "lqr-ts"
+    explores_first: ClassVar[bool] = False
+
+    def plan(self, *, key: Key) -> Plan:
+        rng, m, state = generator(key), self.problem.mean_dimension, self.state
+        dynamics = state.transition.draws(1, rng)[0].T
+        for _ in range(ATTEMPTS):
+            cost = state.costs(state.cost.draws(1, rng))[0]
+            if np.linalg.eigvalsh(cost[m:, m:])[0] > FLOOR:
+                break
+        return self._follow(dynamics, cost, key)
+
+
+class OFULQ(LQRAgent):
+    """Optimism over the ellipsoid of Θ and C (after Abbasi-Yadkori & Szepesvári 2011).
+
+    The exact minimum over the set is non-convex. Here it is that over the centre and some points
+    of the boundary in random directions: a heuristic, with no certificate. Widths are multiplied
+    by the ``scale`` of the confidence.
+    """
+
+    name: ClassVar[str] = "ofu-lq"
+
+    def plan(self, *, key: Key) -> Plan:
+        rng, state = generator(key), self.state
+        reward_norm, transition_norm = self.confidence.norms
+        thetas = self._members(state.transition, transition_norm, rng)
+        costs = state.costs(self._members(state.cost, reward_norm, rng))
+        dynamics = np.swapaxes(thetas, 1, 2)
+        G, c, _ = solve(dynamics, costs, self.problem.horizon, self._covariance)
+        start = np.ones(self.problem.mean_dimension) if self._start is None else self._start
+        totals = np.einsum("i,nij,j->n", start, G, start) + c
+        best = int(np.argmin(np.where(np.isfinite(totals), totals, np.inf)))
+        return self._follow(dynamics[best], costs[best], key)
+
+    def _members(self, fit: LeastSquares, norm: float, rng: np.random.Generator) -> np.ndarray:
+        """The centre and points of the boundary of tr (X − mean)ᵀV(X − mean) ≤ λβ²."""
+        log = math.log(3 / self.confidence.delta) + fit.gain
+        beta = norm + math.sqrt(2 * log)
+        radius = self.confidence.scale * math.sqrt(fit.noise) * beta
+        return np.concatenate([fit.mean[None], fit.boundary(CANDIDATES, radius, rng)])
+
+
+def solve(
+    dynamics: np.ndarray, costs: np.ndarray, horizon: int, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Riccati for n systems at once: G_1 (n, m, m), c_1 (n,) and gains (n, H, q, m).
+
+    Costs are first raised to Q ⪰ FLOOR and P − NQ⁻¹Nᵀ ⪰ 0.
+    """
+    m = dynamics.shape[1]
+    A, B = dynamics[:, :, :m], dynamics[:, :, m:]
+    P, N, Q = costs[:, :m, :m], costs[:, :m, m:], _raised(costs[:, m:, m:], FLOOR)
+    half = N @ np.linalg.solve(Q, _turned(N))
+    P = _raised(P - half, 0.0) + half
+    G, c, gains = np.zeros_like(P), np.zeros(len(P)), []
+    for _ in range(horizon):
+        c = c + np.einsum("nij,ij->n", G, covariance)
+        across = _turned(B) @ G @ A + _turned(N)
+        K = np.linalg.solve(Q + _turned(B) @ G @ B, across)
+        G = P + _turned(A) @ G @ A - _turned(across) @ K
+        G = (G + _turned(G)) / 2
+        gains.append(K)
+    return G, c, np.stack(gains[::-1], axis=1)
+
+
+def _turned(matrices: np.ndarray) -> np.ndarray:
+    return np.swapaxes(matrices, 1, 2)
+
+
+def _raised(matrices: np.ndarray, least: float) -> np.ndarray:
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.maximum(values, least)[:, None, :]) @ _turned(vectors)
+
+
+for kind in (CertaintyEquivalence, OFULQ, LQRThompson):
+    AGENTS.register(kind.name, kind)

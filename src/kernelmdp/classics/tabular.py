@@ -1,0 +1,200 @@
+"""The classics for finite states and actions, from counts: no kernel, no posterior of ours.
+
+They see what our agents see and are written independently of them, in NumPy. ``scale`` multiplies
+their confidence widths: 1 is the theory, less is practice, as for ``Confidence.scale``.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from kernelmdp.agents import AGENTS, Agent, generator
+from kernelmdp.agents.config import AgentConfig
+from kernelmdp.confidence import Coverage
+from kernelmdp.learners.counts import CountState
+from kernelmdp.mdp.policy import Policy
+from kernelmdp.numerics.checks import positive_number
+from kernelmdp.planners import Plan
+from kernelmdp.settings import setting
+from kernelmdp.types import ArrayLike, Key
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TabularConfig(AgentConfig):
+    """Settings of the classics for tables."""
+
+    scale: float = setting(1.0, "Multiplies confidence widths; 1 is the theory.")
+    delta: float = setting(0.1, "The probability with which bounds may fail.")
+    reward_bounds: Sequence[float] = setting((0.0, 1.0), "(low, high) that hold mean rewards.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("scale", "delta"):
+            object.__setattr__(self, name, positive_number(name, getattr(self, name)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DirichletConfig(TabularConfig):
+    """Settings of PSRL with conjugate priors."""
+
+    concentration: float = setting(1.0, "How many observations the prior is worth.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_number("concentration", self.concentration)
+
+
+class TablePolicy(Policy):
+    """The number of an action for every period and state."""
+
+    choices: Int[Array, "H S"]
+
+    def actions(self, states: Float[Array, "n 1"], period: int | Array) -> Float[Array, "n 1"]:
+        where = jnp.round(states[:, 0]).astype(jnp.int32)
+        return self.choices[period][where][:, None].astype(states.dtype)
+
+
+class TablePlan(Plan):
+    """A policy and its planned values in every state."""
+
+    policy: Policy
+    values: Float[Array, "H S"]
+    error: float = 0.0
+
+    def value(self, state: ArrayLike) -> float:
+        return float(self.values[0, round(float(np.asarray(state)[0]))])
+
+
+#: A backup: values of the next period (S,) to values of state and action (S, A).
+Backup = Callable[[np.ndarray], np.ndarray]
+
+
+class TabularAgent(Agent):
+    """Plans by backward induction from counts."""
+
+    Config: ClassVar[type[AgentConfig]] = TabularConfig
+    default_learner: ClassVar[str] = "counts"
+    config: TabularConfig
+    state: CountState
+
+    def plan_greedy(self, *, key: Key) -> Plan:
+        rewards, transitions, _ = self.state.estimates()
+        return self.solve_table(lambda V: rewards + transitions @ V, key)
+
+    def solve_table(
+        self, backup: Backup, key: Key, low: float = -np.inf, high: float = np.inf
+    ) -> TablePlan:
+        """Backward induction with this backup; mean rewards are within ``low`` and ``high``."""
+        return backward_induction(
+            backup, len(self.state.sums), self.problem.horizon, key, low, high
+        )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What holds every mean reward."""
+        low, high = self.config.reward_bounds
+        return float(low), float(high)
+
+
+class DirichletPSRL(TabularAgent):
+    """PSRL with the conjugate priors, Dirichlet(c/S) rows and N(0, 1) rewards (Osband 2013)."""
+
+    name: ClassVar[str] = "dirichlet-psrl"
+    Config: ClassVar[type[AgentConfig]] = DirichletConfig
+    config: DirichletConfig
+
+    def plan(self, *, key: Key) -> Plan:
+        rewards, transitions = self.state.draw(self.config.concentration, generator(key))
+        return self.solve_table(lambda V: rewards + transitions @ V, key)
+
+    @property
+    def coverage(self) -> Coverage:
+        reason = "Bayes regret under its own priors (Osband et al. 2013); no theorem of this paper"
+        return Coverage(None, (reason,))
+
+
+class UCBVI(TabularAgent):
+    """Value iteration with a bonus of Hoeffding's kind, 7 H ln(5SAT/δ)/√N (Azar et al. 2017)."""
+
+    name: ClassVar[str] = "ucbvi"
+
+    def plan(self, *, key: Key) -> Plan:
+        rewards, transitions, visits = self.state.estimates()
+        H, (S, A) = self.problem.horizon, visits.shape
+        low, high = self.bounds
+        steps = max(1, (self.episode + 1) * H)
+        level = np.log(5 * S * A * steps / self.config.delta)
+        bonus = self.config.scale * 7 * (high - low) * H * level / np.sqrt(np.maximum(visits, 1))
+        bonus[visits == 0] = np.inf
+
+        def backup(V: np.ndarray) -> np.ndarray:
+            return rewards + bonus + transitions @ V
+
+        return self.solve_table(backup, key, low, high)
+
+
+class UCRL2(TabularAgent):
+    """Optimism over l1 balls of rows and intervals of rewards (Jaksch et al. 2010), finite H."""
+
+    name: ClassVar[str] = "ucrl2"
+
+    def plan(self, *, key: Key) -> Plan:
+        rewards, transitions, visits = self.state.estimates()
+        H, (S, A) = self.problem.horizon, visits.shape
+        low, high = self.bounds
+        scale, delta = self.config.scale, self.config.delta
+        steps = max(2, self.episode * H)
+        seen = np.maximum(visits, 1)
+        width = scale * np.sqrt(14 * S * np.log(2 * A * steps / delta) / seen)
+        margin = scale * np.sqrt(3.5 * np.log(2 * S * A * steps / delta) / seen)
+        best = np.clip(rewards + (high - low) * margin, low, high)
+
+        def backup(V: np.ndarray) -> np.ndarray:
+            return best + optimistic_rows(transitions, width, V) @ V
+
+        return self.solve_table(backup, key, low, high)
+
+
+def backward_induction(
+    backup: Backup,
+    states: int,
+    horizon: int,
+    key: Key,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> TablePlan:
+    """H backups V -> Q (S, A); values clipped to what is possible, ties by the key."""
+    rng = generator(key)
+    V = np.zeros(states)
+    values, choices = [], []
+    for left in range(1, horizon + 1):
+        Q = np.clip(backup(V), left * low, left * high)
+        top = Q.max(axis=1, keepdims=True)
+        tied = Q >= top - 1e-9 * (1 + np.abs(top))
+        choices.append(np.argmax(np.where(tied, rng.uniform(size=Q.shape), -1.0), axis=1))
+        V = top[:, 0]
+        values.append(V)
+    policy = TablePolicy(jnp.asarray(np.array(choices[::-1])))
+    return TablePlan(policy=policy, values=jnp.asarray(np.array(values[::-1])))
+
+
+def optimistic_rows(rows: np.ndarray, width: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The best rows within ``width`` in l1: mass moves from the worst states to the best one."""
+    order = np.argsort(V)
+    moved = rows.copy()
+    best = order[-1]
+    moved[..., best] = np.minimum(1.0, rows[..., best] + width / 2)
+    excess = moved.sum(axis=2) - 1.0
+    for s in order[:-1]:
+        taken = np.minimum(moved[..., s], np.maximum(excess, 0.0))
+        moved[..., s] -= taken
+        excess -= taken
+    return moved
+
+
+for kind in (DirichletPSRL, UCBVI, UCRL2):
+    AGENTS.register(kind.name, kind)

@@ -1,0 +1,40 @@
+"""Whether a theorem covers a run: a value; the sentence is made where it is printed."""
+
+import dataclasses
+from collections.abc import Iterable
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """A theorem, and which of its assumptions fail.
+
+    Attributes:
+        theorem: The theorem, or None where no theorem is about the agent.
+        reasons: The assumptions that fail, each in words. Empty means covered.
+
+    >>> print(Coverage("Theorem 1 (bounded norms)"))
+    covered by the confidence sets of Theorem 1 (bounded norms)
+    >>> print(Coverage("Theorem 1 (bounded norms)", ("beta is scaled by 0.1",)))
+    not covered: beta is scaled by 0.1
+    """
+
+    theorem: str | None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def covered(self) -> bool:
+        """Whether every assumption of a theorem holds."""
+        return self.theorem is not None and not self.reasons
+
+    def but(self, reasons: Iterable[str]) -> "Coverage":
+        """The same with more assumptions that fail, named first."""
+        return Coverage(self.theorem, (*reasons, *self.reasons))
+
+    def __str__(self) -> str:
+        if self.covered:
+            return f"covered by the confidence sets of {self.theorem}"
+        return "not covered: " + "; ".join(self.reasons or ("no theorem is about this agent",))
+
+
+#: Of an agent that no theorem is about.
+NO_THEOREM = Coverage(None)

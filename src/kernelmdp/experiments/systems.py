@@ -1,0 +1,225 @@
+"""Systems that agents learn in: environments whose truth is known, and Gymnasium's.
+
+An agent sees a system through the interface of ``agents.system``; the loop sees more of it.
+"""
+
+import abc
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
+from typing import Any, ClassVar
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.agents import Agent
+from kernelmdp.agents.system import System, register_systems
+from kernelmdp.envs import ENVIRONMENTS, Environment, GymnasiumTask, from_gymnasium, make
+from kernelmdp.errors import ArgumentError
+from kernelmdp.experiments.learning import learn
+from kernelmdp.experiments.records import Result
+from kernelmdp.experiments.regret import Evaluator, NoTruth, RegretEvaluator
+from kernelmdp.experiments.stepwise import Stepwise, play_by_step
+from kernelmdp.mdp import Episode, Policy, Problem
+from kernelmdp.types import ArrayLike, Key
+
+
+class PlayableSystem(System, abc.ABC):
+    """A system in which episodes can be played."""
+
+    offline: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def start(self, *, key: Key) -> ArrayLike | None:
+        """Where the next episode starts, as far as it is known beforehand."""
+
+    @abc.abstractmethod
+    def play(self, policy: Policy, start: ArrayLike | None, *, key: Key) -> Episode:
+        """One episode of a policy."""
+
+    @abc.abstractmethod
+    def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
+        """One episode of an agent that learns at every step."""
+
+    @abc.abstractmethod
+    def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
+        """One episode of a policy, with the start and the noise of a seed."""
+
+    @abc.abstractmethod
+    def evaluator(self) -> Evaluator:
+        """What measures policies by the truth, where it is known."""
+
+    def learn(self, agent: Agent, *, episodes: int, progress: bool) -> Result:
+        return learn(agent, episodes=episodes, progress=progress)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EnvironmentSystem(PlayableSystem):
+    """An environment whose truth and optimum are known."""
+
+    environment: Environment
+
+    @property
+    def task(self) -> Environment:
+        return self.environment
+
+    @property
+    def problem(self) -> Problem:
+        return self.environment.problem
+
+    @property
+    def known_reward(self) -> Callable[..., Any]:
+        return self.environment.known_reward
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        return self.environment.spec
+
+    def state_of(self, observation: ArrayLike) -> ArrayLike:
+        return observation
+
+    def start(self, *, key: Key) -> ArrayLike:
+        return self.environment.starts(key)
+
+    def play(self, policy: Policy, start: ArrayLike | None, *, key: Key) -> Episode:
+        return self.environment.play(policy, jnp.asarray(start), key=key).on_host()
+
+    def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
+        return play_by_step(self.environment.mdp, Stepwise(agent), np.asarray(start), key=key)
+
+    def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
+        start_key, play_key = jax.random.split(jax.random.key(seed))
+        return self.environment.play(policy, self.environment.starts(start_key), key=play_key)
+
+    def evaluator(self) -> Evaluator:
+        return RegretEvaluator(self.environment)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GymnasiumSystem(PlayableSystem):
+    """An environment of Gymnasium's: it can be played, and nothing more is known of it."""
+
+    gymnasium_task: GymnasiumTask
+
+    @property
+    def task(self) -> GymnasiumTask:
+        return self.gymnasium_task
+
+    @property
+    def problem(self) -> Problem:
+        return self.gymnasium_task.problem
+
+    @property
+    def known_reward(self) -> Callable[..., Any] | None:
+        return self.gymnasium_task.known_reward
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        return self.gymnasium_task.spec
+
+    def state_of(self, observation: ArrayLike) -> ArrayLike:
+        return self.gymnasium_task.state_of(observation)
+
+    def require_bounds(self) -> None:
+        self.gymnasium_task.require_bounds()
+
+    def start(self, *, key: Key) -> None:
+        return None
+
+    def play(self, policy: Policy, start: ArrayLike | None, *, key: Key) -> Episode:
+        return self.gymnasium_task.play(policy.player(), seed=_number(key)).on_host()
+
+    def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
+        player = Stepwise(agent)
+        return self.gymnasium_task.play(player, seed=_number(key), watch=player.watch).on_host()
+
+    def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
+        return self.gymnasium_task.play(policy.player(), seed=seed)
+
+    def evaluator(self) -> Evaluator:
+        return NoTruth()
+
+
+def as_playable(
+    task: object, *, horizon: int | None = None, default_horizon: int | None = None
+) -> PlayableSystem:
+    """The system of a task that can be played.
+
+    Args:
+        task: An environment, a Gymnasium environment, a class or function that makes either, the
+            name of one, ``module:Name``, or a mapping with its ``name`` or ``id`` and options.
+        horizon: H; an error where the task has another.
+        default_horizon: H where the task leaves it open.
+
+    Raises:
+        ArgumentError: If there is no such task, or its horizon is another.
+    """
+    if isinstance(task, PlayableSystem):
+        return task
+    wanted = default_horizon if horizon is None else horizon
+    if isinstance(task, str | Mapping):
+        task = _made({"name": task} if isinstance(task, str) else dict(task), wanted)
+    elif isinstance(task, type | FunctionType):
+        task = task()
+    if isinstance(task, Environment):
+        if horizon is not None and horizon != task.mdp.horizon:
+            raise ArgumentError("horizon", f"{task.mdp.horizon}, as the task has", horizon)
+        return EnvironmentSystem(task)
+    if not isinstance(task, GymnasiumTask):
+        task = gymnasium_task(task, horizon=wanted)
+    if horizon is not None and horizon != task.horizon:
+        raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
+    return GymnasiumSystem(task)
+
+
+def _made(spec: dict[str, Any], horizon: int | None) -> Environment | GymnasiumTask:
+    """The task of a name with its options; it remembers both."""
+    name = spec.get("name", spec.get("id"))
+    options = {key: value for key, value in spec.items() if key not in ("name", "id")}
+    if not isinstance(name, str):
+        raise ArgumentError("task", "the name of an environment", repr(name))
+    if name in ENVIRONMENTS or is_module_reference(name) or not is_gymnasium_id(name):
+        task = make(name, **options)
+        if isinstance(task, Environment):
+            return task
+        task = gymnasium_task(task, horizon=horizon)
+    else:
+        task = gymnasium_task(name, **{"horizon": horizon} | options)
+    return dataclasses.replace(task, made_from={"name": name} | options)
+
+
+def is_gymnasium_id(name: str) -> bool:
+    """Whether a name looks like an id of Gymnasium's: with a version, or in a namespace."""
+    return "-v" in name or "/" in name
+
+
+def is_module_reference(name: str) -> bool:
+    """Whether a name is ``module:Name`` of an object, and not ``module:Id`` of Gymnasium's."""
+    return ":" in name and not is_gymnasium_id(name.partition(":")[2])
+
+
+def gymnasium_task(env: Any, **options: Any) -> GymnasiumTask:
+    """A Gymnasium environment or id as a task; one that Gymnasium cannot make is our error."""
+    with gymnasium_errors():
+        return from_gymnasium(env, **options)
+
+
+@contextlib.contextmanager
+def gymnasium_errors() -> Iterator[None]:
+    """Errors of Gymnasium's as ours, in one sentence."""
+    try:
+        yield
+    except (gymnasium.error.Error, ModuleNotFoundError) as error:
+        reason = " ".join(str(error).split())
+        raise ArgumentError("task", "an environment that Gymnasium can make", reason) from None
+
+
+def _number(key: Key) -> int:
+    """A seed for Gymnasium from a key of JAX."""
+    return int(jax.random.randint(key, (), 0, 2**31 - 1))
+
+
+register_systems(as_playable)

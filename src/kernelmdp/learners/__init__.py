@@ -1,0 +1,26 @@
+"""Learners: data in, beliefs out, and MDPs that planners can read.
+
+>>> import kernelmdp as km
+>>> sorted(km.learners.LEARNERS)
+['counts', 'fitted', 'fixed', 'linear-quadratic']
+"""
+
+from kernelmdp.learners.fitted import FittedKernels
+from kernelmdp.learners.fitted_settings import FittedSettings
+from kernelmdp.learners.fixed import FixedKernels, prior_beliefs
+from kernelmdp.learners.learner import Demands, Learner
+from kernelmdp.learners.mcmc import MCMC
+from kernelmdp.learners.registry import LEARNERS, LearnerLike, as_learner
+
+__all__ = [
+    "LEARNERS",
+    "MCMC",
+    "Demands",
+    "FittedKernels",
+    "FittedSettings",
+    "FixedKernels",
+    "Learner",
+    "LearnerLike",
+    "as_learner",
+    "prior_beliefs",
+]

@@ -1,0 +1,90 @@
+"""Counts of transitions and sums of rewards for every pair (s, a): no kernel, no posterior of ours.
+
+Written independently of the other learners, in NumPy, for the classics of finite MDPs.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kernelmdp.errors import ArgumentError
+from kernelmdp.learners.learner import Learner
+from kernelmdp.mdp import MDP, Episode, Known, Problem
+from kernelmdp.mdp.model import Lookup
+from kernelmdp.numerics.modules import Module
+from kernelmdp.types import Key
+
+
+class CountState(Module):
+    """How often (s, a) was followed by s', and what it earned in all."""
+
+    counts: Float[np.ndarray, "S A S"]
+    sums: Float[np.ndarray, "S A"]
+    problem: Problem = eqx.field(static=True)
+
+    @property
+    def visits(self) -> Float[np.ndarray, "S A"]:
+        """How often each pair was seen."""
+        return self.counts.sum(axis=2)
+
+    def estimates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean rewards (S, A), frequencies (S, A, S; uniform where nothing was seen), visits."""
+        visits = self.visits
+        seen = np.maximum(visits, 1)
+        unseen = np.full_like(self.counts, 1 / len(self.counts))
+        frequencies = np.where(visits[:, :, None] > 0, self.counts / seen[:, :, None], unseen)
+        return self.sums / seen, frequencies, visits
+
+    def draw(self, concentration: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Rewards (S, A) and transitions (S, A, S) from the conjugate posteriors: Dirichlet(c/S)
+        rows and N(0, 1) rewards (Osband et al. 2013)."""
+        drawn = rng.standard_gamma(concentration / len(self.counts) + self.counts)
+        transitions = drawn / drawn.sum(axis=2, keepdims=True)
+        variance = self.problem.noise_variances[0]
+        precision = 1.0 + self.visits / variance
+        return rng.normal(self.sums / variance / precision, precision**-0.5), transitions
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts(Learner):
+    """Counts, for finite states and actions.
+
+    Attributes:
+        concentration: How many observations the Dirichlet prior of ``sample`` is worth.
+    """
+
+    name: ClassVar[str] = "counts"
+
+    concentration: float = 1.0
+
+    def init(self, problem: Problem, *, key: Key) -> CountState:
+        if not problem.transition_noise.categorical:
+            raise ArgumentError("task", "finite states for counts", repr(problem.states))
+        S, A = len(problem.states.spread(1)), len(problem.actions.spread(1))
+        return CountState(np.zeros((S, A, S)), np.zeros((S, A)), problem)
+
+    def update(self, state: CountState, episode: Episode, *, key: Key) -> CountState:
+        counts, sums = state.counts.copy(), state.sums.copy()
+        s, a = (
+            np.round(np.asarray(x)[:, 0]).astype(int) for x in (episode.states, episode.actions)
+        )
+        np.add.at(counts, (s[:-1], a, s[1:]), 1.0)
+        np.add.at(sums, (s[:-1], a), np.asarray(episode.rewards))
+        return CountState(counts, sums, state.problem)
+
+    def mean(self, state: CountState) -> MDP:
+        rewards, transitions, _ = state.estimates()
+        return _table(state.problem, rewards, transitions)
+
+    def sample(self, state: CountState, *, key: Key) -> MDP:
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+        return _table(state.problem, *state.draw(self.concentration, rng))
+
+
+def _table(problem: Problem, rewards: np.ndarray, transitions: np.ndarray) -> MDP:
+    return problem.mdp(Known(Lookup(jnp.asarray(rewards)), Lookup(jnp.asarray(transitions))))

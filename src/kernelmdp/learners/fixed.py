@@ -1,0 +1,134 @@
+"""Beliefs with kernels that are fixed beforehand: the learner that the theorems are about."""
+
+import dataclasses
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
+from kernelmdp.gp import posterior
+from kernelmdp.gp.means import Constant, as_mean
+from kernelmdp.learners.learner import GAINS, Demands, Learner
+from kernelmdp.mdp import MDP, Episode, Problem
+from kernelmdp.numerics.modules import Module, changed
+from kernelmdp.types import Key
+
+
+class FixedState(Module):
+    """Posteriors of reward and transition."""
+
+    beliefs: Beliefs
+    problem: Problem = eqx.field(static=True)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FixedKernels(Learner):
+    """Exact Gaussian process regression with the problem's kernels.
+
+    ``update`` is a pure function of arrays and can be compiled, unless a kernel needs the exact
+    engine, whose arrays grow with the data.
+
+    Attributes:
+        regularisers: λ_R and λ_P; the problem's noise variances unless given.
+        accuracy: How closely kernels of infinite rank are compiled, as a share of λ.
+        query_points: Points at which answers are kept up to date, (n, d).
+        deviations: Whether standard deviations are kept there too.
+        cache_bytes: Most memory that those answers may take: 1 GiB, a part of a small machine.
+
+    >>> import jax, kernelmdp as km
+    >>> problem, learner = km.make("riverswim").problem, FixedKernels()
+    >>> state = learner.init(problem, key=jax.random.key(0))
+    >>> learner.info(state)
+    {'gain_reward': 0.0, 'gain_transition': 0.0}
+    """
+
+    name: ClassVar[str] = "fixed"
+    columns: ClassVar[tuple[str, ...]] = GAINS
+
+    regularisers: tuple[float, float | np.ndarray] | None = None
+    accuracy: float | None = None
+    query_points: np.ndarray | None = dataclasses.field(default=None, repr=False)
+    deviations: bool = False
+    cache_bytes: int = 2**30
+
+    @classmethod
+    def suited_to(cls, problem: Problem, demands: Demands) -> "FixedKernels":
+        points = demands.query_points(problem)
+        return cls(demands.regularisers, demands.accuracy, points, demands.deviations)
+
+    def init(self, problem: Problem, *, key: Key) -> FixedState:
+        beliefs = prior_beliefs(problem, self.regularisers, self.accuracy)
+        if self.query_points is not None:
+            beliefs = beliefs.remember(
+                self.query_points, limit=self.cache_bytes, moments=self.deviations
+            )
+        return FixedState(beliefs, problem)
+
+    def update(self, state: FixedState, episode: Episode, *, key: Key) -> FixedState:
+        targets = state.problem.transition_noise.embed(episode.outcomes)
+        after = state.beliefs.condition(episode.points, episode.rewards, targets)
+        return changed(state, beliefs=after)
+
+    def mean(self, state: FixedState) -> MDP:
+        return state.problem.mdp(state.beliefs.mean())
+
+    def sample(self, state: FixedState, *, key: Key) -> MDP:
+        return state.problem.mdp(state.beliefs.sample(key=key))
+
+    def plausible(
+        self, state: FixedState, confidence: ConfidenceRule, *, episode: int
+    ) -> tuple[ConfidenceSets, MDP]:
+        problem = state.problem
+        sets = confidence.sets(
+            state.beliefs,
+            episode=episode,
+            horizon=problem.horizon,
+            domain=problem.points,
+            reward_noise=problem.reward_noise,
+            transition_noise=problem.transition_noise,
+        )
+        return sets, sets.family(problem.mdp(sets.plausible))
+
+    def info(self, state: FixedState) -> dict[str, float]:
+        return dict(zip(GAINS, state.beliefs.gains, strict=True))
+
+    def beliefs(self, state: FixedState) -> Beliefs:
+        return state.beliefs
+
+
+def prior_beliefs(
+    problem: Problem,
+    regularisers: tuple[float, float | np.ndarray] | None = None,
+    accuracy: float | None = None,
+) -> Beliefs:
+    """Beliefs of a problem before any data.
+
+    Args:
+        problem: Its kernels, noise and scales.
+        regularisers: λ_R and λ_P; the noise variances unless given.
+        accuracy: Kernels of infinite rank are compiled to this share of λ; the problem's unless
+            given.
+    """
+    variances = problem.noise_variances if regularisers is None else regularisers
+    share = problem.accuracy if accuracy is None else accuracy
+    kernels = (problem.reward_kernel, problem.transition_kernel)
+    priors = [
+        posterior(
+            kernel,
+            noise_variance=variance,
+            domain=problem.points,
+            tolerance=share * float(np.min(variance)),
+        )
+        if index or problem.reward is None
+        else problem.reward
+        for index, (kernel, variance) in enumerate(zip(kernels, variances, strict=True))
+    ]
+    m, d = problem.mean_dimension, problem.points.dimension
+    return Beliefs(
+        reward=priors[0],
+        transition=priors[1],
+        offset=Constant(1 / m, m) if problem.offset == "uniform" else as_mean(problem.offset, m, d),
+        scale=jnp.asarray(problem.scale),
+    )

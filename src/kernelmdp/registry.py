@@ -1,0 +1,105 @@
+"""Named parts: environments, agents, learners, planners, priors, kernels and confidence presets.
+
+A name is looked up among the parts that were registered, then among the entry points of installed
+packages (group ``kernelmdp.agents`` and so on). ``module:Name`` imports a part from a module.
+"""
+
+import importlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from kernelmdp.errors import ArgumentError
+from kernelmdp.numerics.checks import suggested
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Parts of one kind by name.
+
+    Args:
+        kind: What a part is called in messages, such as "agent".
+
+    >>> colours = Registry[str]("colour")
+    >>> colours.register("red", "#f00")
+    '#f00'
+    >>> colours["red"]
+    '#f00'
+    >>> colours.find("rde")
+    Traceback (most recent call last):
+    kernelmdp.errors.ArgumentError: colour: expected one of 'red', or module:Name, got 'rde'; did
+    you mean 'red'?
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._parts: dict[str, T] = {}
+
+    def register(self, name: str, part: T) -> T:
+        """Make a part known by a name; returns the part.
+
+        Raises:
+            ArgumentError: If another part has the name.
+        """
+        if self._parts.get(name, part) is not part:
+            raise ArgumentError("name", f"the name of no other {self.kind}", repr(name))
+        self._parts[name] = part
+        return part
+
+    def find(self, name: object) -> T:
+        """The part of a name, of an entry point, or of ``module:Name``.
+
+        Raises:
+            ArgumentError: If there is none; the message suggests the nearest name.
+        """
+        name = str(name)
+        if name in self._parts:
+            return self._parts[name]
+        if ":" in name:
+            return imported(name, self.kind)
+        for entry in importlib.metadata.entry_points(group=f"kernelmdp.{self.kind}s"):
+            if entry.name == name:
+                return self.register(name, entry.load())
+        expected = "one of " + ", ".join(map(repr, self._parts)) + ", or module:Name"
+        raise ArgumentError(self.kind, expected, suggested(name, self._parts))
+
+    def name_of(self, part: object) -> str | None:
+        """The name under which a part was registered, or None."""
+        return next((name for name, known in self._parts.items() if known is part), None)
+
+    def __getitem__(self, name: str) -> T:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
+def imported(reference: str, kind: str) -> T:  # type: ignore[type-var]
+    """The object that ``module:Name`` names; modules of the working directory are found too."""
+    module, _, name = reference.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        expected = f"module:Name of a {kind} that can be imported"
+        raise ArgumentError(kind, expected, f"{reference!r} ({error})") from None
+
+
+def reference_to(part: Callable[..., object], kind: str) -> str:
+    """``module:Name`` of a class or function, for other processes and for ``config.toml``.
+
+    Raises:
+        ArgumentError: If another process could not import it.
+    """
+    module, name = part.__module__, part.__qualname__
+    if module == "__main__" or "<" in name:
+        expected = f"a {kind} of a module that can be imported, at its top level"
+        raise ArgumentError(kind, expected, f"{module}:{name}")
+    return f"{module}:{name}"
