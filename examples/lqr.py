@@ -37,7 +37,7 @@ def main() -> None:
             for number, label in ((0, "first episode"), (-1, f"episode {agent.episode}")):
                 right.plot(agent.history[number].states[:, 0], ".-", label=f"psrl, {label}")
     key = jax.random.key(options.seed)
-    truth = km.planners.RiccatiPlanner()(env.mdp, key=key)
+    truth = km.planners.RiccatiPlanner().plan(env.mdp, key=key)
     start = env.starts(key)
     right.plot(env.play(truth.policy, start, key=key).states[:, 0], "k--", label="optimal policy")
     left.set_title("")

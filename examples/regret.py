@@ -42,7 +42,7 @@ def main() -> None:
         if isinstance(agent, km.GPUCRL):
             right.plot(table["episode"], table["planned_value"], label=f"{label}: hoped for")
             right.plot(table["episode"], table["value"], label=f"{label}: worth")
-        print(f"{label:18} regret {result.regret:7.1f}   {result.covered}")
+        print(f"{label:18} regret {result.regret:7.1f}   {result.coverage}")
     left.set(xlabel="episode", ylabel="cumulative regret", xscale="log", yscale="log")
     left.legend(frameon=False)
     right.axhline(best.value, color="black", ls="--", lw=1, label="optimum")

@@ -14,9 +14,9 @@ import pathlib
 import sys
 import tempfile
 
-from kernelmdp.agents.progress import track
 from kernelmdp.cli import keep_compiled
 from kernelmdp.experiments import RunConfig, run
+from kernelmdp.experiments.progress import track
 from kernelmdp.report import draw_regret
 
 AGENTS = ("greedy", "psrl", "gp-ucrl")
@@ -51,7 +51,7 @@ def main() -> None:
             print(
                 f"{agent:<8} best return {table['return'].max():6.1f} of an optimum of "
                 f"{table['optimal_value'][0]:.1f} ± {table['optimal_value_error'][0]:.1g}, "
-                f"cumulative regret {result.regret:7.1f}  ({result.covered})"
+                f"cumulative regret {result.regret:7.1f}  ({result.coverage})"
             )
         draw_regret(folders, options.out)
     print(f"cumulative regret of each: {options.out}")

@@ -125,7 +125,13 @@ def system(m, horizon=10):
         reward_range=(0.0, 1.0),
     )
     smooth = km.kernels.SquaredExponential(lengthscale=2.0)
-    return Environment("springs", mdp, (1.0,) * m, smooth, smooth @ km.kernels.Index(m))
+    return Environment.of(
+        mdp,
+        (1.0,) * m,
+        name="springs",
+        reward_kernel=smooth,
+        transition_kernel=smooth @ km.kernels.Index(m),
+    )
 
 
 def told(env, rng):

@@ -53,7 +53,7 @@ def run(cell):
     learning._coverage = watched("coverage", learning._coverage)
     learning.widths = watched("widths", learning.widths)
     rows, before, begin = [], {}, time.perf_counter()
-    for row in learning.interact(agent, agent.task, cell["episodes"]):
+    for row in learning.interact(agent, cell["episodes"]):
         now = time.perf_counter()
         whole = {**spent, "all": now - begin}
         if row["episode"] > 5:

@@ -96,7 +96,7 @@ def room():
         transition_noise=Gaussian(ROOM["noise"]),
         reward_range=(0.0, 1.0),
     )
-    return Environment(
+    return Environment.of(
         name="room",
         mdp=mdp,
         start=tuple(ROOM["start"]),
@@ -112,14 +112,14 @@ def room():
 
 def ours(cell, name, words):
     from kernelmdp.agents import AGENTS
-    from kernelmdp.agents.learning import interact
     from kernelmdp.cli import keep_compiled
+    from kernelmdp.experiments import interact
 
     keep_compiled()
     env, _ = problem(cell["problem"])
     agent = AGENTS[name](env, seed=cell["seed"], **words)
     begin, regret, later = time.process_time(), [], 0.0
-    for row in interact(agent, env, cell["episodes"]):
+    for row in interact(agent, cell["episodes"]):
         regret.append(float(row["cumulative_regret"]))
         if len(regret) == 2:
             later = time.process_time()

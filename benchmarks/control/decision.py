@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.agents.learning import interact
 from kernelmdp.cli import keep_compiled
+from kernelmdp.experiments import interact
 
 STEPS, EPISODES = 2000, 6
 EVENTS = ("/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/backend_compile_duration")
@@ -26,7 +26,7 @@ def retraces(agent) -> list[int]:
     seen: list[str] = []
     jax.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: seen.append(event))
     counts = []
-    for _ in interact(agent, agent.task, EPISODES):
+    for _ in interact(agent, EPISODES):
         counts.append(sum(event in EVENTS for event in seen))
         seen.clear()
     jax.monitoring.clear_event_listeners()
@@ -40,7 +40,7 @@ def decided(kind) -> tuple[float, float, list[int]]:
     wanderer.learn(STEPS // env.mdp.horizon, progress=False)
     agent = kind(env, kernel="auto", planner="mpc", seed=0)
     for told in wanderer.history:
-        agent.relive(told)
+        agent.replay(told)
     states = wanderer.history[0].states
     player = agent.ask(states[0]).player()
     times = []

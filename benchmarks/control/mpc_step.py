@@ -110,7 +110,7 @@ def returns(planner, task, keys=2):
     mdp, starts = TASKS[task](jax.random.key(0))
     totals = []
     for number in range(keys):
-        policy = planner(mdp, key=jax.random.key(number)).policy
+        policy = planner.plan(mdp, key=jax.random.key(number)).policy
         totals.append(_totals(mdp, policy, starts, jax.random.key(100 + number)))
     return np.concatenate(totals)
 
@@ -165,7 +165,7 @@ def synthetic(optimistic, rank=RANK):
 
 def milliseconds(planner, mdp, repeats=40):
     """One decision: the least time, and that of the first with its compilation."""
-    player = planner(mdp, key=jax.random.key(0)).policy.player()
+    player = planner.plan(mdp, key=jax.random.key(0)).policy.player()
     assert isinstance(player, Player)
     state, times = np.full(mdp.states.dimension, 0.3), []
     for period in range(repeats):

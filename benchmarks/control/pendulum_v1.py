@@ -54,7 +54,7 @@ def start(seed: int, episode: int) -> np.ndarray:
 
 def main() -> None:
     runs = json.loads(RESULTS.read_text())["runs"]
-    policy = km.MPCPlanner()(MODEL, key=jax.random.key(0)).policy
+    policy = km.MPCPlanner().plan(MODEL, key=jax.random.key(0)).policy
     truth = {}
     for seed in sorted({run["seed"] for run in runs}):
         count = max(len(run["returns"]) for run in runs if run["seed"] == seed)

@@ -14,9 +14,8 @@ import time
 import numpy as np
 from scipy import stats
 
-from kernelmdp.agents.learning import interact
 from kernelmdp.cli import keep_compiled, value_of
-from kernelmdp.experiments import RunConfig
+from kernelmdp.experiments import RunConfig, interact
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 
@@ -26,7 +25,7 @@ def one(env: str, agent: str, seed: int, episodes: int, given: dict) -> dict:
     words = {k: v for k, v in given.items() if not k.startswith("env.")}
     learner = RunConfig(env, agent, seed, options, words).make_agent()
     begin = time.perf_counter()
-    rows = list(interact(learner, learner.task, episodes))
+    rows = list(interact(learner, episodes))
     return {
         "agent": agent,
         "seed": seed,

@@ -20,8 +20,9 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.agents import AGENTS
-from kernelmdp.agents.learning import Stepwise, interact, play_by_step
 from kernelmdp.cli import keep_compiled
+from kernelmdp.experiments.learning import interact
+from kernelmdp.experiments.stepwise import Stepwise, play_by_step
 from kernelmdp.mdp.mdp import rollout
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -61,7 +62,7 @@ def one(
         steps += 1
         if steps % every:
             return
-        policy = learner.exploit(key=jax.random.key(steps)).policy
+        policy = learner.plan_greedy(key=jax.random.key(steps)).policy
         rewards = rollout(env.mdp, policy, starts, key=jax.random.key(0))[2]
         curve.append((steps, float(jnp.sum(rewards, axis=0).mean())))
         if curve[-1][1] > above or steps >= limit:
@@ -71,7 +72,7 @@ def one(
     world = jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
     try:
         if update == "episode":
-            for _ in interact(learner, env, limit // every):
+            for _ in interact(learner, limit // every):
                 steps += every - 1
                 examine()
         while update == "step":

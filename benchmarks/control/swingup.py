@@ -19,9 +19,9 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.agents import AGENTS
-from kernelmdp.agents.learning import interact
 from kernelmdp.cli import keep_compiled
 from kernelmdp.envs.pendulum_swingup import OPTIMA, base_return
+from kernelmdp.experiments import interact
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 PLACE = RESULTS / "swingup.json"
@@ -35,11 +35,11 @@ def one(key: tuple, episodes: int) -> dict:
     valid = confidence == "valid"
     env = km.make("pendulum-swingup", penalty=penalty, short=short, macro=macro, additive=valid)
     if valid:
-        confidence = {"preset": "valid", "norm_transition": env.problem.assumed_norms[1]}
+        confidence = {"name": "valid", "norm_transition": env.problem.assumed_norms[1]}
     words = {"confidence": confidence} if agent == "gp-ucrl" else {}
     learner = AGENTS[agent](env, reward=reward, seed=seed, **words)
     begin = time.perf_counter()
-    rows = list(interact(learner, env, episodes))
+    rows = list(interact(learner, episodes))
     last = learner.history[-1]
     seconds = [row["plan_seconds"] + row["update_seconds"] for row in rows[2:]]
     return dict(zip(KEYS, key, strict=True)) | {
@@ -48,7 +48,7 @@ def one(key: tuple, episodes: int) -> dict:
         "base": base_return(env, last.states[0], last.actions),
         "episode_seconds": float(np.median(seconds)) if seconds else None,
         "seconds": time.perf_counter() - begin,
-        "theory": learner.covered,
+        "theory": learner.coverage,
     }
 
 

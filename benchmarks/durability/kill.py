@@ -17,6 +17,7 @@ import time
 import warnings
 
 from kernelmdp.agents.records import COLUMNS
+
 from kernelmdp.cli import keep_compiled
 from kernelmdp.experiments import RunConfig, run
 

@@ -26,9 +26,8 @@ import time
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from kernelmdp.agents.learning import interact
 from kernelmdp.cli import keep_compiled
-from kernelmdp.experiments import RunConfig, study
+from kernelmdp.experiments import RunConfig, interact, study
 from kernelmdp.experiments.folder import RunFolder
 from kernelmdp.experiments.worker import one_core
 
@@ -40,7 +39,7 @@ def bare(config: RunConfig, episodes: int) -> float:
     keep_compiled()
     agent = config.make_agent()
     begin = 0.0
-    for row in interact(agent, agent.task, episodes):
+    for row in interact(agent, episodes):
         if row["episode"] == SKIPPED:
             begin = time.perf_counter()
     return (time.perf_counter() - begin) / (episodes - SKIPPED)
@@ -58,12 +57,12 @@ def recorded(config: RunConfig, episodes: int) -> tuple[float, float, list[tuple
             yield row
             spent.append((time.perf_counter() - begin, time.thread_time() - busy))
 
-    for _ in interact(agent, agent.task, SKIPPED):
+    for _ in interact(agent, SKIPPED):
         pass
     with tempfile.TemporaryDirectory() as home:
         files = RunFolder(pathlib.Path(home), agent)
         begin, busy = time.perf_counter(), time.process_time()
-        for _ in files.record(timed(interact(agent, agent.task, episodes))):
+        for _ in files.record(timed(interact(agent, episodes))):
             pass
         wall, processor = time.perf_counter() - begin, time.process_time() - busy
         files.close()

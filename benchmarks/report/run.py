@@ -17,7 +17,6 @@ import tempfile
 import time
 
 import numpy as np
-
 from kernelmdp.agents.records import COLUMNS
 
 AGENTS = ("gp-ucrl", "psrl", "greedy", "random", "oracle")

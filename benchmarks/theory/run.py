@@ -69,7 +69,7 @@ def study(name: str, runs: int) -> list[dict[str, float]]:
     keep_compiled()
     toy = TOYS[name][1]()
     made = km.GPUCRL(toy.problem, confidence=toy.confidence, planner=toy.planner)
-    assert made.covered.startswith("covered"), made.covered
+    assert made.coverage.covered, made.coverage
     rows = []
     for seed in range(runs):
         begin = time.perf_counter()
@@ -93,14 +93,14 @@ def one_run(toy: Toy, made: km.GPUCRL, seed: int) -> dict[str, float]:
     start = jnp.asarray(toy.start)
     grid = toy.planner.grid(truth)
     checked = jnp.asarray(problem.points.spread(CHECKED))
-    best = policy_values(truth, toy.planner(truth, key=jax.random.key(0)).policy, grid)
+    best = policy_values(truth, toy.planner.plan(truth, key=jax.random.key(0)).policy, grid)
     ratios, regrets, widths, gaps = [], [], [], []
     for episode in range(toy.episodes):
         policy = agent.ask(toy.start)
         plan: Any = agent.planned
         key = jax.random.fold_in(jax.random.key(seed), episode)
         told = play(truth, policy, start, key=key)
-        ratios.append(agent.sets.coverage(model, checked))
+        ratios.append(agent.sets.containment(model, checked))
         if toy.bound is not None:
             regrets.append(float(_at(grid, best - policy_values(truth, policy, grid), start)))
             family = agent.sets.family(problem.mdp(agent.sets.plausible))

@@ -130,7 +130,10 @@ def planners(env: km.envs.Environment, agents: dict[str, km.agents.Agent]) -> No
     """What plans are worth in the model they were made for."""
     figure, (left, right) = plt.subplots(1, 2, figsize=SIZE, layout="constrained")
     states = np.linspace(-1, 1, 81)
-    truth = km.GridPlanner(env.problem.state_points, env.problem.action_points)(env.mdp, key=jax.random.key(0))
+    planner = km.GridPlanner(env.problem.state_points, env.problem.action_points)
+    truth = planner.plan(env.mdp, key=jax.random.key(0))
+        env.mdp, key=jax.random.key(0)
+    )
     left.plot(states, [truth.value([s]) for s in states], "k--", label="in the truth")
     right.plot(states, [truth.policy([s], 0)[0] for s in states], "k--", label="optimal")
     for name, what in (

@@ -6,10 +6,12 @@ suggests the nearest one. Every object prints, and every object that holds plain
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import suggested
+
+S = TypeVar("S", bound="Settings")
 
 #: Values that JSON and TOML hold as they are.
 PLAIN = (str, int, float, bool, type(None))
@@ -42,7 +44,7 @@ class Settings:
     part: ClassVar[str] = "settings"
 
     @classmethod
-    def of(cls, given: "Mapping[str, object] | Settings | None") -> Self:
+    def of(cls: type[S], given: "Mapping[str, object] | Settings | None") -> S:
         """Settings from a mapping; those that are missing keep their defaults.
 
         Raises:

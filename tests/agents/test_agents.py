@@ -16,7 +16,7 @@ SAVING = "a saved agent goes on as if it had never stopped"
 
 
 def check(kind):
-    return km.agents.check_agent(
+    return km.experiments.check_agent(
         lambda task, seed: kind(task, seed=seed, planner=tiny.PLANNER), task=tiny.environment()
     )
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.agents import GPUCRL, PSRL
-from kernelmdp.agents.base import episode_key
+from kernelmdp.agents import GPUCRL, PSRL, episode_key
 from kernelmdp.confidence import Confidence, igp_ucb
 from kernelmdp.envs import bandit
 from kernelmdp.errors import ArgumentError
@@ -146,8 +145,8 @@ def test_known_optima():
 def test_going_uphill_beats_the_arms_tried():
     environment = km.envs.make("bandit-branin")
     key = jax.random.key(0)
-    few = km.planners.ArmPlanner(arms=64, steps=0)(environment.mdp, key=key)
-    more = km.planners.ArmPlanner(arms=64)(environment.mdp, key=key)
+    few = km.planners.ArmPlanner(arms=64, steps=0).plan(environment.mdp, key=key)
+    more = km.planners.ArmPlanner(arms=64).plan(environment.mdp, key=key)
     assert more.value([0.0]) > few.value([0.0])
     assert km.envs.bandits.BRANIN_OPTIMUM - more.value([0.0]) < 1e-3
 

@@ -64,7 +64,7 @@ def test_no_theorem_covers_it():
     for kind in (km.GPUCRL, km.PSRL):
         assert pendulum(kind).covered.startswith("not covered: kernels are fitted")
     agent = km.PSRL("rkhs", update="step")
-    assert agent.covered.startswith("not covered: policies change")
+    assert agent.coverage.startswith("not covered: policies change")
 
 
 def test_observations_are_taken_as_they_come(swung):

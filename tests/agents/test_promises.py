@@ -11,6 +11,7 @@ import pytest
 from kernelmdp import GPUCRL, Box, FiniteSet, GridPlanner, Problem, kernels
 from kernelmdp.information import maximum_gain
 from kernelmdp.kernels.base import gram
+from kernelmdp.learners import prior_beliefs
 from kernelmdp.mdp import Gaussian, Known, StateGrid, optimal_values, play, policy_values
 from kernelmdp.mdp.policy import Uniform
 from kernelmdp.theory import theorem1
@@ -44,7 +45,7 @@ def smooth_problem():
 def test_posterior_draws_are_calibrated():
     """G 49: the rank of the true optimal value among those of posterior draws is uniform."""
     problem = smooth_problem()
-    prior = problem.beliefs(NOISE**2, NOISE**2)
+    prior = prior_beliefs(problem)
     grid = StateGrid(problem.states, (13,), problem.transition_noise)
     menu = jnp.linspace(-1, 1, 5)[:, None]
     start = jnp.zeros((1, 1))
@@ -154,7 +155,7 @@ def runs():
                     "regret": best - float(worth),
                     "gap": episode_gap(family, agent.planned, grid, grid.nodes[0]),
                     "widths": visited_widths(agent.sets, jnp.asarray(told.points)),
-                    "ratio": max(agent.sets.coverage(truth.model, jnp.asarray(z))),
+                    "ratio": max(agent.sets.containment(truth.model, jnp.asarray(z))),
                     "beta": (float(agent.sets.beta_reward), float(agent.sets.beta_transition)),
                 }
             )

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.agents import checkpoint
 from kernelmdp.errors import ArgumentError, CheckpointError
 from tests.agents import tiny
 
@@ -80,7 +79,7 @@ def test_the_file_is_json_and_arrays(saved):
     _, place = saved
     with zipfile.ZipFile(place) as archive:
         assert sorted(archive.namelist()) == sorted(
-            ["agent.json", *(f"{name}.npy" for name in checkpoint.ARRAYS)]
+            ["agent.json", *(f"{name}.npy" for name in archive.ARRAYS)]
         )
         assert json.loads(archive.read("agent.json"))["agent"] == "greedy"
         for name in archive.namelist():

@@ -59,7 +59,7 @@ def same(one, other):
     """Whether two agents have lived the same life, bit for bit, and plan the same."""
     return (
         one.episode == other.episode
-        and one.cumulative_regret == other.cumulative_regret
+        and one.totals == other.totals
         and all(
             np.array_equal(getattr(a, name), getattr(b, name))
             for a, b in zip(one.history, other.history, strict=True)

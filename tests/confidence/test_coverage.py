@@ -67,7 +67,7 @@ def run(confidence, kernel, m, seed, *, sigma=0.3, H=8, episodes=3):
             reward_noise=Gaussian(sigma),
             transition_noise=Gaussian(sigma),
         )
-        ratios.append(sets.coverage(truth, jnp.asarray(all_points)))
+        ratios.append(sets.containment(truth, jnp.asarray(all_points)))
         if episode == episodes:
             return np.array(ratios), seen, reward
         mean, std = held.predict_reward(jnp.asarray(all_points))
@@ -207,7 +207,7 @@ def test_a_compiled_kernel_widens_the_sets_by_what_it_may_miss():
     sets = confidence.sets(
         rough, episode=5, horizon=50, domain=box, reward_noise=silent, transition_noise=silent
     )
-    assert sets.covered
+    assert sets.coverage.covered
     assert sets.contains(truth, jnp.asarray(z))
     beta = 1 + 1e-9 / np.sqrt(1e-3) * np.sqrt(2 * (np.log(30) + rough.reward.information_gain))
     assert float(sets.beta_reward) == pytest.approx(beta + np.sqrt(200 * error / 1e-3), rel=1e-9)

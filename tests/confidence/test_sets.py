@@ -143,7 +143,7 @@ def test_the_paper_end_to_end():
     radius = sets.plausible(queries).radius
     wanted = float(sets.beta_transition) * np.sqrt(dense.variance.sum(axis=1))
     np.testing.assert_allclose(radius, wanted, atol=1e-9)
-    assert sets.covered
+    assert sets.coverage.covered
 
 
 def test_the_maximum_gain_is_computed_once(monkeypatch):
@@ -376,7 +376,7 @@ def test_coverage_of_known_reward_and_of_a_far_model():
     sets = as_confidence("valid").sets(held, episode=1, **COMMON)
     points = jnp.asarray(data(6, 2)[0])
     near = Known(lambda z: z[:, 0], lambda z: 0.5 * z[:, :2])
-    found = sets.coverage(near, points)
+    found = sets.containment(near, points)
     assert found.reward_ratio == 0.0
     beta = 1 + np.sqrt(2 * np.log(20))
     assert found.transition_ratio == pytest.approx(
@@ -384,7 +384,7 @@ def test_coverage_of_known_reward_and_of_a_far_model():
     )
     assert sets.contains(near, points)
     far = Known(lambda z: z[:, 0] + 1e-3, lambda z: 0.5 * z[:, :2])
-    assert sets.coverage(far, points).reward_ratio == np.inf
+    assert sets.containment(far, points).reward_ratio == np.inf
     assert not sets.contains(far, points)
     away = Known(lambda z: z[:, 0], lambda z: z[:, :2] + 9.0)
-    assert not sets.coverage(away, points).transition
+    assert not sets.containment(away, points).transition

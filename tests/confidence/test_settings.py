@@ -28,44 +28,44 @@ def test_presets():
 
 def test_reasons():
     known = {"norm_reward": 2.0, "norm_transition": 3.0}
-    assert Confidence(**known).covered
-    assert Confidence(**known).reason == (
+    assert Confidence(**known).coverage.covered
+    assert str(Confidence(**known).coverage) == (
         "covered by the confidence sets of Theorem 1 (bounded norms)"
     )
-    assert not Confidence(**known, scale=0.5).covered
-    assert "scaled by 0.5" in Confidence(**known, scale=0.5).reason
-    assert Confidence(**known, scale=2.0).covered
-    assert "norm_reward is unknown" in Confidence(norm_transition=1.0).reason
-    assert "norm_transition is unknown" in as_confidence("valid").reason
-    assert Confidence(setting="gp").covered
-    assert "Theorem 3" in Confidence(setting="gp").reason
-    assert "not the noise variance" in Confidence(setting="gp", regulariser=4.0).reason
+    assert not Confidence(**known, scale=0.5).coverage.covered
+    assert "scaled by 0.5" in str(Confidence(**known, scale=0.5).coverage)
+    assert Confidence(**known, scale=2.0).coverage.covered
+    assert "norm_reward is unknown" in str(Confidence(norm_transition=1.0).coverage)
+    assert "norm_transition is unknown" in str(as_confidence("valid").coverage)
+    assert Confidence(setting="gp").coverage.covered
+    assert "Theorem 3" in str(Confidence(setting="gp").coverage)
+    assert "not the noise variance" in str(Confidence(setting="gp", regulariser=4.0).coverage)
 
 
 def test_reasons_of_a_run():
     sure = Confidence(norm_reward=1.0, norm_transition=1.0)
     exact = beliefs("se(0.5) @ index(2)")
-    assert sure.sets(exact, episode=1, **COMMON).covered
+    assert sure.sets(exact, episode=1, **COMMON).coverage.covered
     guessed = COMMON | {"transition_noise": Gaussian(0.2, estimated=True)}
     found = sure.sets(exact, episode=1, **guessed)
-    assert not found.covered
-    assert "noise of the transition is estimated" in found.reason
+    assert not found.coverage.covered
+    assert "noise of the transition is estimated" in str(found.coverage)
     # A known reward needs no norm.
     known = beliefs("se(0.5) @ index(2)", reward=lambda z: z[:, 0])
-    assert Confidence(norm_transition=1.0).sets(known, episode=1, **COMMON).covered
-    assert not Confidence(norm_transition=1.0).sets(exact, episode=1, **COMMON).covered
+    assert Confidence(norm_transition=1.0).sets(known, episode=1, **COMMON).coverage.covered
+    assert not Confidence(norm_transition=1.0).sets(exact, episode=1, **COMMON).coverage.covered
 
 
 def test_reasons_of_a_run_under_a_prior():
     gp = Confidence(setting="gp")
     exact = beliefs("se(0.5) @ index(2)")
-    assert gp.sets(exact, episode=1, **COMMON).covered
+    assert gp.sets(exact, episode=1, **COMMON).coverage.covered
     other = COMMON | {"reward_noise": Uniform(0.2)}
-    assert "reward is not Gaussian" in gp.sets(exact, episode=1, **other).reason
+    assert "reward is not Gaussian" in gp.sets(exact, episode=1, **other).coverage.reasons[0]
     louder = COMMON | {"reward_noise": Gaussian(0.3)}
-    assert "not that of the noise" in gp.sets(exact, episode=1, **louder).reason
+    assert "not that of the noise" in gp.sets(exact, episode=1, **louder).coverage.reasons[0]
     compiled = beliefs("se(0.5) @ index(2)", engine="compiled", tolerance=1e-2)
-    assert "kernel is approximate" in gp.sets(compiled, episode=1, **COMMON).reason
+    assert "kernel is approximate" in gp.sets(compiled, episode=1, **COMMON).coverage.reasons[0]
 
 
 def test_regularisers():
@@ -124,7 +124,7 @@ def test_other_bad_input():
     rough = beliefs("matern(1.5, 0.5) @ index(2)")
     with pytest.raises(ArgumentError, match="slope"):
         Confidence(setting="gp").sets(rough, episode=1, **COMMON)
-    assert Confidence(setting="gp").sets(rough, episode=1, slope=3.0, **COMMON).covered
+    assert Confidence(setting="gp").sets(rough, episode=1, slope=3.0, **COMMON).coverage.covered
 
 
 def test_beta_uses_the_noise_of_each_output_and_the_scale():

@@ -5,11 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import kernelmdp as km
+from kernelmdp.agents.system import as_system
 from kernelmdp.confidence import as_confidence
 from kernelmdp.domains import Box, Unbounded, join
 from kernelmdp.envs import make
 from kernelmdp.envs.lqr import linear_quadratic, lqr_1d, lqr_2d, lqr_4d, quadrotor
 from kernelmdp.errors import ArgumentError, DataError, DomainError, ShapeError
+from kernelmdp.learners import prior_beliefs
 from kernelmdp.mdp import rollout
 from kernelmdp.mdp.quadratic import system_of
 from kernelmdp.planners import RiccatiPlanner
@@ -145,11 +148,10 @@ def test_whole_spaces():
 
 
 def beliefs_after(env, episodes, seed, reward):
-    from kernelmdp.agents.problem import problem_of
     from kernelmdp.mdp.policy import Uniform
 
-    problem = problem_of(env, reward=reward, reward_kernel=None, transition_kernel=None, noise=None)
-    beliefs = problem.beliefs(*problem.noise_variances)
+    problem = km.agents.AgentConfig(reward=reward).problem_for(as_system(env))
+    beliefs = prior_beliefs(problem)
     starts = jnp.broadcast_to(env.starts(KEY)[None, :], (episodes, env.mdp.states.dimension))
     key = jax.random.key(seed)
     states, actions, rewards, outcomes = rollout(
@@ -187,7 +189,7 @@ def test_optimistic_plans_of_confidence_sets(reward, cross, rng):
     z = jnp.asarray(rng.normal(size=(500, 3)))
     assert (np.asarray(sets.half_widths(z)[0]) <= np.asarray(z**2) @ width + 1e-12).all()
     start = np.array([1.0, 0.0])
-    plan = RiccatiPlanner()(sets.family(problem.mdp(sets.plausible)), key=KEY, start=start)
+    plan = RiccatiPlanner().plan(sets.family(problem.mdp(sets.plausible)), key=KEY, start=start)
     assert bool(plan.certified)
     ideal = -float(
         start @ env.quadratic.solution.curvatures[0] @ start + env.quadratic.solution.constants[0]
@@ -199,12 +201,8 @@ def test_optimistic_plans_of_confidence_sets(reward, cross, rng):
 def test_widths_of_states_shrink_without_actions():
     """Actions never tried leave what is known of states alone."""
     env = lqr_1d()
-    from kernelmdp.agents.problem import problem_of
-
-    problem = problem_of(
-        env, reward="learned", reward_kernel=None, transition_kernel=None, noise=None
-    )
-    beliefs = problem.beliefs(*problem.noise_variances)
+    problem = env.problem
+    beliefs = prior_beliefs(problem)
     points = jnp.stack([jnp.linspace(-1, 1, 30), jnp.zeros(30)], axis=1)
     outlook = env.mdp.model(points)
     beliefs = beliefs.condition(points, outlook.reward, outlook.state)

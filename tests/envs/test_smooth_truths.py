@@ -142,7 +142,9 @@ def test_raw_outcomes_are_unbiased_and_clipped_states_are_not():
     points = jnp.broadcast_to(net[place][None, :], (count, 2))
     _, outcomes, states = step(mdp, points[:, :1], points[:, 1:], key=jax.random.key(0))
     np.testing.assert_array_equal(states, jnp.clip(outcomes, -1.0, 1.0))
-    prior = posterior(env.problem.transition_kernel, noise_variance=noise**2, dimension=2, engine="exact")
+    prior = posterior(
+        env.problem.transition_kernel, noise_variance=noise**2, dimension=2, engine="exact"
+    )
     error = noise / math.sqrt(count)
     for targets, biased in ((outcomes, False), (states, True)):
         mean, _ = prior.condition(points, targets).predict(points[:1])

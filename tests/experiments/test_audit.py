@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp import cli
-from kernelmdp.agents import checkpoint
-from kernelmdp.agents.records import COLUMNS
+from kernelmdp import archive, cli
 from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.experiments import RunConfig, audit, run
 from kernelmdp.numerics.modules import changed
 from kernelmdp.report import read_bound, read_columns
+from tests.columns import COLUMNS
 
 EPISODES = 5
 CONFIG = RunConfig("rkhs", "gp-ucrl", 1, {"horizon": 3}, {"confidence": "valid"})
@@ -156,11 +155,11 @@ def test_half_of_every_deviation(tmp_path, monkeypatch):
 def test_another_order_of_episodes(copied, what):
     order = np.array([0, 3, 1, 4, 2])
     if what == "data":
-        description, arrays = checkpoint.read(copied / "checkpoint")
+        description, arrays = archive.read(copied / "checkpoint")
         for name in ("format", "version"):
             description.pop(name)
         shuffled = {name: array[order] for name, array in arrays.items()}
-        checkpoint.write(copied / "checkpoint", description, shuffled)
+        archive.write(copied / "checkpoint", description, shuffled)
     else:
         columns = read_columns(copied)
         kept = {name: columns[name][order] for name in COLUMNS if name != "episode"}
@@ -256,9 +255,9 @@ def test_folders_without_data(kmdp, copied, tmp_path):
         assert message in err
         if spoil is not None:
             (tmp_path / spoil).rename(place / spoil)
-    description, arrays = checkpoint.read(copied / "checkpoint")
+    description, arrays = archive.read(copied / "checkpoint")
     for name in ("format", "version"):
         description.pop(name)
-    checkpoint.write(copied / "checkpoint", description | {"agent": other.agent}, arrays)
+    archive.write(copied / "checkpoint", description | {"agent": other.agent}, arrays)
     with pytest.raises(CheckpointError, match="the checkpoint holds random with seed 1"):
         audit(copied)

@@ -8,12 +8,12 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
-from kernelmdp.agents.records import COLUMNS, Result, Table
-from kernelmdp.experiments import run_bound
+from kernelmdp.experiments import Result, Table, run_bound
 from kernelmdp.experiments.bounds import write_curve
 from kernelmdp.mdp import Gaussian
 from kernelmdp.report import draw_regret, read, read_bound
 from kernelmdp.theory import gain_bound, theorem1
+from tests.columns import COLUMNS
 
 H, NOISE = 3, 0.1
 KERNEL = 0.3 * kernels.Linear()

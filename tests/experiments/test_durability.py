@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp import cli
-from kernelmdp.agents import checkpoint
-from kernelmdp.agents.records import COLUMNS
+from kernelmdp import archive, cli
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning, StorageError
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.experiments.folder import lock
 from kernelmdp.experiments.recovery import as_text, from_text
 from tests.agents import tiny
+from tests.columns import COLUMNS
 
 CONFIG = RunConfig("riverswim", "random", 1, {"horizon": 5})
 EPISODES = 12
@@ -202,7 +201,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        checkpoint.put(tmp_path / "checkpoint", b"new")
+        archive.put(tmp_path / "checkpoint", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
     assert (tmp_path / "checkpoint").read_bytes() == b"old"
 
@@ -253,7 +252,7 @@ def test_the_same_agent_is_saved_as_the_same_bytes(tmp_path):
         agent.tell(states, actions, rewards, states[1:], **ending)
     agent.save(tmp_path / "one")
     with zipfile.ZipFile(tmp_path / "one") as archive:
-        assert {part.date_time for part in archive.infolist()} == {checkpoint.DATE}
+        assert {part.date_time for part in archive.infolist()} == {DATE}
     other = km.load(tmp_path / "one", task=tiny.problem(horizon=3))
     other.save(tmp_path / "other")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kernelmdp.agents.records import Result, Table
-from kernelmdp.experiments import RunConfig
+from kernelmdp.experiments import Result, RunConfig, Table
 from kernelmdp.experiments.maps import write_maps
 from kernelmdp.report.maps import read_maps
 

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import kernelmdp as km
 from kernelmdp import cli
-from kernelmdp.agents.records import COLUMNS
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning
 from kernelmdp.experiments import RunConfig, read_config, run
 from kernelmdp.report import draw_regret, read_columns, slope
+from tests.columns import COLUMNS
 
 EPISODES = 5
 CONFIG = RunConfig("rkhs", "greedy", 1, {"horizon": 3}, {"confidence.delta": 0.2})

@@ -16,7 +16,6 @@ from rich.console import Console
 
 import kernelmdp as km
 from kernelmdp import cli
-from kernelmdp.agents.records import COLUMNS
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig
 from kernelmdp.experiments.cluster import FILES, play_remotely, read_files, write_files
@@ -27,6 +26,7 @@ from kernelmdp.experiments.study_file import read_plan
 from kernelmdp.experiments.tail import Tail
 from kernelmdp.experiments.watching import Watch, duration
 from kernelmdp.experiments.worker import Outcome, one_core, play_trial
+from tests.columns import COLUMNS
 
 FILE = """
 name = "small"

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,17 +14,18 @@ from scipy import stats
 from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.errors import ArgumentError, DomainError, ShapeError
 from kernelmdp.mdp import MDP, SILENT, Gaussian, Known, Model, Outlook, Uniform
+from kernelmdp.planners import paper_tolerance
 from kernelmdp.planners.certified import (
     CertifiedPlanner,
     LookaheadPolicy,
     _sweep,
-    paper_tolerance,
 )
 from kernelmdp.planners.cones import Lookahead
 from kernelmdp.planners.lipschitz import LipschitzConstants
 from kernelmdp.planners.nets import Sizes, a_priori_gap
 
 HORIZON, NOISE, START = 4, 0.1, [0.2]
+KEY = jax.random.key(0)
 # |R_s| ≤ 6x e^{−3x²} at x = 1/√6, |R_a| ≤ 0.4.
 CONSTANTS = LipschitzConstants(math.sqrt(6) * math.exp(-0.5), 0.4, 0.8, 0.3)
 
@@ -173,12 +175,12 @@ def test_halving_everything_shrinks_the_gap():
 @pytest.mark.parametrize("episode", [4, 40])
 def test_refinement_reaches_the_tolerance_of_the_paper(episode):
     mdp, tolerance = example(), paper_tolerance(HORIZON, episode)
-    plan = CertifiedPlanner(CONSTANTS, tolerance=tolerance)(mdp, start=START)
+    plan = CertifiedPlanner(CONSTANTS, tolerance=tolerance).plan(mdp, start=START, key=KEY)
     assert plan.reached
     assert plan.certified
     assert plan.gap <= tolerance
     optimum = np.interp(START[0], FINE, fine_optimum(LAWS["gauss"]))
-    assert abs(plan.value - optimum) <= plan.error + 1e-3
+    assert abs(plan.value(START) - optimum) <= plan.error + 1e-3
     assert plan.bounds(START) == (plan.lower, plan.upper)
 
 
@@ -280,14 +282,14 @@ def test_a_finite_world_without_noise_is_exact():
         transition_noise=SILENT,
         reward_range=(0.0, 1.0),
     )
-    plan = CertifiedPlanner(LipschitzConstants(1.0, 0.0, 1.0, 1.0), tolerance=1e-9)(
-        mdp, start=[1.0]
+    plan = CertifiedPlanner(LipschitzConstants(1.0, 0.0, 1.0, 1.0), tolerance=1e-9).plan(
+        mdp, start=[1.0], key=KEY
     )
     assert (plan.lower, plan.upper) == (3.0, 3.0)
     assert plan.policy([1.0], 0).tolist() == [1.0]
     with pytest.raises(ArgumentError, match="transition_noise"):
-        CertifiedPlanner(CONSTANTS, tolerance=1.0)(
-            dataclasses.replace(mdp, transition_noise=Gaussian(0.1)), start=[1.0]
+        CertifiedPlanner(CONSTANTS, tolerance=1.0).plan(
+            dataclasses.replace(mdp, transition_noise=Gaussian(0.1)), start=[1.0], key=KEY
         )
 
 
@@ -363,13 +365,13 @@ def test_chunks_do_not_change_the_result(monkeypatch):
 def test_limit_reached():
     planner = CertifiedPlanner(CONSTANTS, tolerance=0.01, limit=10**5)
     with pytest.raises(ArgumentError, match=r"tolerance: expected at least .* larger limit"):
-        planner(example(), start=START)
-    plan = dataclasses.replace(planner, strict=False)(example(), start=START)
+        planner.plan(example(), start=START, key=KEY)
+    plan = dataclasses.replace(planner, strict=False).plan(example(), start=START, key=KEY)
     assert not plan.reached
     assert plan.gap > 0.01
     assert plan.sizes.terms(example()) <= 10**5
     with pytest.raises(ArgumentError, match="limit"):
-        CertifiedPlanner(CONSTANTS, tolerance=0.01, limit=10)(example(), start=START)
+        CertifiedPlanner(CONSTANTS, tolerance=0.01, limit=10).plan(example(), start=START, key=KEY)
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan])
@@ -384,7 +386,7 @@ def test_constants_must_be_finite_and_not_negative(place, value):
 def test_constants_that_the_model_refutes():
     wrong = dataclasses.replace(CONSTANTS, reward_state=0.1)
     with pytest.raises(ArgumentError, match="constants"):
-        CertifiedPlanner(wrong, tolerance=1.0)(example(), start=START)
+        CertifiedPlanner(wrong, tolerance=1.0).plan(example(), start=START, key=KEY)
 
 
 def test_bad_input():
@@ -394,12 +396,12 @@ def test_bad_input():
         CertifiedPlanner(tolerance=1.0)
     planner = CertifiedPlanner(CONSTANTS, tolerance=1.0)
     with pytest.raises(ShapeError, match="start"):
-        planner(example(), start=[0.1, 0.2])
+        planner.plan(example(), start=[0.1, 0.2], key=KEY)
     with pytest.raises(DomainError, match="start"):
-        planner(example(), start=[1.5])
+        planner.plan(example(), start=[1.5], key=KEY)
     steep = dataclasses.replace(CONSTANTS, transition_state=1e200)
     with pytest.raises(ArgumentError, match="finite slopes"):
-        CertifiedPlanner(steep, tolerance=1.0)(example(), start=START)
+        CertifiedPlanner(steep, tolerance=1.0).plan(example(), start=START, key=KEY)
 
 
 def test_the_policy_is_a_policy():

@@ -73,7 +73,7 @@ def points_for(m):
 
 def test_policy_is_worth_what_was_planned():
     mdp, planner = make(TRUTH), GridPlanner(state_points=161, action_points=41)
-    plan = planner(mdp, key=KEY)
+    plan = planner.plan(mdp, key=KEY)
     for state in ([-0.7], [0.2]):
         worth = grid_value(mdp, plan.policy, plan.grid, state)
         assert worth == pytest.approx(plan.value(state), abs=2e-3)
@@ -94,7 +94,7 @@ def test_refined_actions_beat_those_of_the_grid():
     worth = {}
     for refine in (False, True):
         planner = GridPlanner(state_points=161, action_points=7, refine=refine)
-        plan = planner(mdp, key=KEY)
+        plan = planner.plan(mdp, key=KEY)
         worth[refine] = grid_value(mdp, plan.policy, plan.grid, [-0.7])
     assert worth[True] > worth[False]
 
@@ -107,8 +107,8 @@ def test_optimism(m, form):
     family = dataclasses.replace(FAMILY, shape=shape)
     lipschitz = SLOPE if form in ("bonus", "envelope") else np.inf
     planner = dataclasses.replace(points_for(m), optimism="bonus" if form == "bonus" else "ball")
-    true_plan = planner(make(TRUTH, m), key=KEY)
-    plan = planner(make(family, m, lipschitz=lipschitz), key=KEY)
+    true_plan = planner.plan(make(TRUTH, m), key=KEY)
+    plan = planner.plan(make(family, m, lipschitz=lipschitz), key=KEY)
     slack = 1e-6 if m == 1 else 2e-2  # discs, boxes and candidates are up to the lattice
     assert float(jnp.min(plan.values - true_plan.values)) >= -slack
     assert plan.value([0.0] * m) > true_plan.value([0.0] * m) + 0.05
@@ -127,7 +127,7 @@ def test_order_of_optimistic_values(m):
         ("ball", centred),
         ("wide", dataclasses.replace(wide, off=jnp.asarray(0.0))),
     ):
-        value[name] = planner(make(family, m), key=KEY).values
+        value[name] = planner.plan(make(family, m), key=KEY).values
     bonus = dataclasses.replace(planner, optimism="bonus")
     value["bonus"] = bonus(make(centred, m, lipschitz=SLOPE), key=KEY).values
     slack = 1e-9 if m == 1 else 3e-2
@@ -140,7 +140,7 @@ def test_excess_is_at_most_twice_the_widths():
     """G 33: Q̄ − R* − E V̄ ≤ 2β_Rσ_R + 2Lρ at every node and action."""
     mdp = make(FAMILY, lipschitz=SLOPE)
     planner = points_for(1)
-    plan = planner(mdp, key=KEY)
+    plan = planner.plan(mdp, key=KEY)
     truth = make(TRUTH)
     nodes = jnp.asarray(plan.grid.nodes)
     for period in range(H):
@@ -157,7 +157,7 @@ def test_excess_is_at_most_twice_the_widths():
 def test_pessimism_is_below_the_true_value(m):
     planner = points_for(m)
     family = make(FAMILY, m)
-    plan = planner(family, key=KEY)
+    plan = planner.plan(family, key=KEY)
     low = pessimistic_values(family, plan.policy, plan.grid)
     true = policy_values(make(TRUTH, m), plan.policy, plan.grid)
     assert float(jnp.max(low - true)) <= (1e-6 if m == 1 else 2e-2)
@@ -275,7 +275,9 @@ def test_ties_are_broken_by_the_seed():
         seed: np.asarray(
             jnp.stack(
                 [
-                    planner(flat, key=jax.random.key(seed)).policy.actions(jnp.zeros((1, 1)), h)
+                    planner.plan(flat, key=jax.random.key(seed)).policy.actions(
+                        jnp.zeros((1, 1)), h
+                    )
                     for h in range(H)
                 ]
             )
@@ -296,7 +298,7 @@ def test_values_are_clipped_at_their_trivial_bound():
 def test_grid_too_large_is_refused_with_its_size():
     planner = GridPlanner(state_points=2000, action_points=2000)
     with pytest.raises(ArgumentError, match=r"fewer state_points.*4,000,000 states x 2,000"):
-        planner(make(TRUTH, 2), key=KEY)
+        planner.plan(make(TRUTH, 2), key=KEY)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +312,7 @@ def test_grid_too_large_is_refused_with_its_size():
 )
 def test_bad_input(words, message):
     with pytest.raises(ArgumentError, match=message):
-        GridPlanner(**words)(make(TRUTH), key=KEY)
+        GridPlanner(**words).plan(make(TRUTH), key=KEY)
 
 
 def test_nothing_retraces():
@@ -324,5 +326,5 @@ def test_nothing_retraces():
             return Outlook(self.gain * reward(points), move(points))
 
     for gain in range(3):
-        planner(dataclasses.replace(mdp, model=Counted(jnp.asarray(float(gain)))), key=KEY)
+        planner.plan(dataclasses.replace(mdp, model=Counted(jnp.asarray(float(gain)))), key=KEY)
     assert len(traces) == 1

@@ -141,9 +141,9 @@ def test_a_polished_plan_is_at_least_as_good(finite):
         transition_noise=SILENT,
     )
     values = [
-        MPCPlanner(horizon=STEPS, samples=16, elites=4, first_rounds=1, polish=turns)(
-            mdp, key=jax.random.key(0)
-        ).value(START)
+        MPCPlanner(horizon=STEPS, samples=16, elites=4, first_rounds=1, polish=turns)
+        .plan(mdp, key=jax.random.key(0))
+        .value(START)
         for turns in (0, 3)
     ]
     if finite:

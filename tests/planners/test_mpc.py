@@ -94,7 +94,7 @@ def played():
 
 
 def test_near_the_riccati_optimum(played):
-    exact = RiccatiPlanner()(GLIDER, key=KEY)
+    exact = RiccatiPlanner().plan(GLIDER, key=KEY)
     best = total(GLIDER, exact.policy, STARTS[0])
     found = float(jnp.sum(played[2][:, 0]))
     assert best * 1.05 <= found <= best + 1e-9
@@ -108,7 +108,7 @@ def test_the_best_of_finitely_many_sequences():
     every = jnp.asarray(list(itertools.product([-1.0, 0.0, 1.0], repeat=5)))
     play_all = jax.vmap(lambda plan: rollout(mdp, Sequence(plan[:, None]), start[None], key=KEY)[2])
     best = float(jnp.max(jnp.sum(play_all(every), axis=(1, 2))))
-    plan = MPCPlanner(horizon=5, samples=60)(mdp, key=KEY)
+    plan = MPCPlanner(horizon=5, samples=60).plan(mdp, key=KEY)
     assert total(mdp, plan.policy, start) == pytest.approx(best, abs=1e-9)
     assert plan.value(start) <= best + 1e-9
     actions = rollout(mdp, plan.policy, start[None], key=KEY)[1]
@@ -148,7 +148,7 @@ def test_luck_reaches_what_actions_cannot(form, optimism):
     rough = dataclasses.replace(planner, polish=0)
     plain = rough(make(Unsure(jnp.asarray(0.3), "none"), horizon=4), key=KEY).value(start)
     assert plain == pytest.approx(4 * -1.5 * 0.81, abs=0.2)
-    hoped = planner(make(Unsure(jnp.asarray(0.3), form), horizon=4), key=KEY).value(start)
+    hoped = planner.plan(make(Unsure(jnp.asarray(0.3), form), horizon=4), key=KEY).value(start)
     side = 0.3 / np.sqrt(2) if form == "radius" else 0.3
     diagonal = 0.4 - sum(1.5 * (0.9 - t * side) ** 2 for t in range(4))
     assert hoped > plain + 1
@@ -161,17 +161,17 @@ def test_a_metric_scales_the_ball_and_a_bonus_adds_to_the_reward():
     base = make(Unsure(jnp.asarray(0.1)), horizon=3, metric=(3.0, 3.0), lipschitz=2.0)
     wide = make(Unsure(jnp.asarray(0.3)), horizon=3)
     planner = MPCPlanner(horizon=3, **ROUGH)
-    assert planner(base, key=KEY).value(start) == pytest.approx(
-        planner(wide, key=KEY).value(start), abs=1e-9
+    assert planner.plan(base, key=KEY).value(start) == pytest.approx(
+        planner.plan(wide, key=KEY).value(start), abs=1e-9
     )
-    bonus = MPCPlanner(horizon=3, optimism="bonus", **ROUGH)(base, key=KEY)
+    bonus = MPCPlanner(horizon=3, optimism="bonus", **ROUGH).plan(base, key=KEY)
     # Reward, its width and L times the radius at each of three steps, at an action near 0.
     assert bonus.value(start) == pytest.approx(3 * (-1.5 * 0.81 + 0.1 + 0.2), abs=0.05)
 
 
 def test_rewards_stay_in_their_range():
     mdp = make(Unsure(jnp.asarray(0.3)), horizon=4, reward_range=(-9.0, -0.5))
-    value = MPCPlanner(horizon=4, **ROUGH)(mdp, key=KEY).value([0.0, 0.0])
+    value = MPCPlanner(horizon=4, **ROUGH).plan(mdp, key=KEY).value([0.0, 0.0])
     assert value == pytest.approx(4 * -0.5, abs=1e-9)
 
 
@@ -211,7 +211,7 @@ def test_nothing_is_traced_again_for_another_model():
     for strength in (0.1, 0.4, 0.8):
         mdp = make(Counting(jnp.asarray(strength)), horizon=3)
         key = jax.random.key(int(10 * strength))
-        policy = MPCPlanner(horizon=3, samples=30, polish=0)(mdp, key=key)
+        policy = MPCPlanner(horizon=3, samples=30, polish=0).plan(mdp, key=key)
         player = policy.policy.player()
         answers.append([player([1.0, 0.5], period)[0] for period in range(3)])
         if strength == 0.1:
@@ -224,9 +224,9 @@ def test_nothing_is_traced_again_for_another_model():
 def test_a_player_takes_another_model_within_the_episode():
     weak, strong = (make(Scaled(jnp.asarray(s)), horizon=4) for s in (1e-6, 0.4))
     planner = MPCPlanner(horizon=4, **ROUGH)
-    player = planner(weak, key=KEY).policy.player()
+    player = planner.plan(weak, key=KEY).policy.player()
     assert abs(player([1.0, 1.0], 0)[0]) < 0.3  # an action costs, and moves nothing
-    player.policy = planner(strong, key=KEY).policy
+    player.policy = planner.plan(strong, key=KEY).policy
     assert player([1.0, 1.0], 1)[0] < -0.3
 
 
@@ -250,7 +250,7 @@ def test_steps_after_the_episode_do_not_count():
         states=Box([0.0], [4.0]),
         horizon=6,
     )
-    policy = MPCPlanner(horizon=6, **ROUGH)(mdp, key=KEY).policy
+    policy = MPCPlanner(horizon=6, **ROUGH).plan(mdp, key=KEY).policy
     act = jax.jit(lambda period: policy.actions(jnp.zeros((1, 1)), period)[0, 0])
     assert act(0) > 0.3  # 2.9 is reached in time
     assert abs(act(3)) < 0.2  # two moves count, and reach 2
@@ -269,7 +269,7 @@ def test_termination_ends_rewards_in_plans_and_rollouts():
     np.testing.assert_allclose(states[4:, 0, 0], 1.5)
     np.testing.assert_allclose(outcomes[3:, 0, 0], 1.5)
     np.testing.assert_allclose(rewards[:, 0], [1, 1, 1, 0, 0, 0, 0, 0])
-    plan = SMALL(mdp, key=KEY)
+    plan = SMALL.plan(mdp, key=KEY)
     assert total(mdp, plan.policy, start) == H
     assert plan.value([0.0]) == H
     doomed = make(
@@ -292,7 +292,7 @@ def test_of_plans_that_last_the_one_that_comes_to_rest():
         termination=lambda points, after: jnp.abs(after[:, 0]) > 2.0,
     )
     planner = MPCPlanner(horizon=8, **ROUGH)
-    states = rollout(cart, planner(cart, key=KEY).policy, jnp.array([[0.0, 0.8]]), key=KEY)[0]
+    states = rollout(cart, planner.plan(cart, key=KEY).policy, jnp.array([[0.0, 0.8]]), key=KEY)[0]
     assert np.abs(np.asarray(states)[-10:, 0, 1]).max() < 0.3
 
 
@@ -309,7 +309,7 @@ def test_particles_see_the_noise():
             horizon=3,
             transition_noise=Gaussian(0.1),
         )
-        return MPCPlanner(horizon=3, particles=particles, **ROUGH)(mdp, key=KEY).policy
+        return MPCPlanner(horizon=3, particles=particles, **ROUGH).plan(mdp, key=KEY).policy
 
     careless, careful = (make_cliff(p)([-0.5], 0)[0] for p in (1, 16))
     assert -0.03 < careless <= 0
@@ -385,5 +385,5 @@ def test_what_cannot_be_planned():
         bonus(make(Unsure(jnp.asarray(0.1))), key=KEY)
     with pytest.raises(ArgumentError, match="for ellipsoids"):
         bonus(make(Unsure(jnp.asarray(0.1), "root")), key=KEY)
-    assert np.isnan(MPCPlanner(horizon=4)(GLIDER, key=KEY).value([0.0, 0.0]))
-    assert MPCPlanner().points(GLIDER) is None
+    assert np.isnan(MPCPlanner(horizon=4).plan(GLIDER, key=KEY).value([0.0, 0.0]))
+    assert MPCPlanner().query_points(GLIDER) is None

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kernelmdp.agents.lqr import solve
+from kernelmdp.classics.lqr import solve
 from kernelmdp.domains import Box, Unbounded
 from kernelmdp.envs.lqr import lqr_1d, lqr_2d
 from kernelmdp.errors import ArgumentError, UnknownPropertyError
@@ -97,7 +97,7 @@ def test_dual_of_a_scalar_problem_against_brute_force_over_the_ellipse():
     least = least_cost(system, thetas, start, horizon)
     nominal = least_cost(system, thetas[:1], start, horizon)
     mdp = mdp_of(Tube(system, jnp.asarray(W)), 1, 1, horizon, **BOUNDED)
-    plan = PLANNER(mdp, key=KEY, start=start)
+    plan = PLANNER.plan(mdp, key=KEY, start=start)
     bound = -plan.value(start)
     assert bool(plan.certified)
     assert bound <= least + 1e-9
@@ -140,7 +140,7 @@ def test_every_valid_multiplier_bounds_every_plausible_cost():
     slopes = np.diff(values[valid]) / np.diff(multipliers[valid])
     assert (np.diff(slopes) <= 1e-6 * (1 + np.abs(slopes[:-1]))).all()
     mdp = mdp_of(Tube(system, jnp.asarray(W)), m, q, horizon, metric=tuple(metric))
-    plan = PLANNER(mdp, key=KEY, start=start)
+    plan = PLANNER.plan(mdp, key=KEY, start=start)
     assert -plan.value(start) == pytest.approx(values[valid].max(), abs=2e-3)
     assert bool(plan.certified)
     assert plan.error == 0.0  # nothing is bounded
@@ -151,7 +151,7 @@ def test_every_valid_multiplier_bounds_every_plausible_cost():
 
 def test_a_plain_mdp_is_solved_exactly():
     env = lqr_2d()
-    plan = PLANNER(env.mdp, key=KEY)
+    plan = PLANNER.plan(env.mdp, key=KEY)
     system = system_of(env.mdp)
     dynamics, cost, noise = (np.asarray(x) for x in (system.dynamics, system.cost, system.noise))
     G, c, gains = solve(dynamics[None], cost[None], env.mdp.horizon, noise)
@@ -164,27 +164,27 @@ def test_a_plain_mdp_is_solved_exactly():
 
 def test_no_width_is_no_optimism():
     system = scalar_system()
-    plan = PLANNER(mdp_of(Tube(system, 1e-14 * jnp.eye(2)), 1, 1, H, **BOUNDED), key=KEY)
+    plan = PLANNER.plan(mdp_of(Tube(system, 1e-14 * jnp.eye(2)), 1, 1, H, **BOUNDED), key=KEY)
     least = least_cost(system, np.asarray(system.dynamics)[None], np.ones(1), H)
     assert -plan.value([1.0]) == pytest.approx(least, abs=1e-5)
     ellipse = mdp_of(Tube(system, 0.01 * jnp.eye(2), elliptic=True), 1, 1, H, **BOUNDED)
     ball = mdp_of(Tube(system, 0.01 * jnp.eye(2)), 1, 1, H, **BOUNDED)
-    assert PLANNER(ellipse, key=KEY).value([1.0]) == pytest.approx(
-        PLANNER(ball, key=KEY).value([1.0]), abs=1e-9
+    assert PLANNER.plan(ellipse, key=KEY).value([1.0]) == pytest.approx(
+        PLANNER.plan(ball, key=KEY).value([1.0]), abs=1e-9
     )
 
 
 def test_a_learned_cost_is_bounded_from_below():
     system, start = scalar_system(), np.array([1.0])
-    known = PLANNER(
+    known = PLANNER.plan(
         mdp_of(Tube(system, 0.01 * jnp.eye(2)), 1, 1, H, **BOUNDED), key=KEY, start=start
     )
     learned = mdp_of(Tube(system, 0.01 * jnp.eye(2), width=jnp.asarray(0.1)), 1, 1, H, **BOUNDED)
-    plan = PLANNER(learned, key=KEY, start=start)
+    plan = PLANNER.plan(learned, key=KEY, start=start)
     assert plan.value(start) > known.value(start)
     assert bool(plan.certified)
     unknown = mdp_of(Tube(system, 0.01 * jnp.eye(2), width=jnp.asarray(5.0)), 1, 1, H, **BOUNDED)
-    plan = PLANNER(unknown, key=KEY, start=start)
+    plan = PLANNER.plan(unknown, key=KEY, start=start)
     assert not bool(plan.certified)  # the cost had to be raised to be at least 0
     assert -1e-2 < -plan.value(start) < 1e-2
 
@@ -194,27 +194,27 @@ def test_first_plans_try_actions():
     nothing = System(jnp.zeros((1, 2)), jnp.zeros((2, 2)), 0.01 * jnp.ones((1, 1)))
     model = Known(lambda z: 0 * z[:, 0], lambda z: 0 * z[:, :1])
     for kind in (model, Tube(nothing, jnp.eye(2), width=jnp.asarray(1.0))):
-        plan = PLANNER(mdp_of(kind, 1, 1, H, **BOUNDED), key=KEY)
+        plan = PLANNER.plan(mdp_of(kind, 1, 1, H, **BOUNDED), key=KEY)
         offsets = np.asarray(plan.policy.offsets)
         assert (np.abs(offsets) <= 2).all()
         assert np.abs(offsets).max() > 0.2
     # A known cost and unknown dynamics: by symmetry either sign is best, and 0 is not.
     known = System(jnp.array([[0.9, 0.0]]), jnp.eye(2), 0.01 * jnp.ones((1, 1)))
     W = jnp.diag(jnp.array([1e-3, 1.0]))
-    plan = PLANNER(mdp_of(Tube(known, W), 1, 1, H, **BOUNDED), key=KEY, start=np.ones(1))
+    plan = PLANNER.plan(mdp_of(Tube(known, W), 1, 1, H, **BOUNDED), key=KEY, start=np.ones(1))
     assert np.abs(plan.policy.offsets).max() > 0.1
 
 
 def test_the_grid_planner_agrees_within_bounds():
     env = lqr_1d(state_bound=3.0)
-    riccati = PLANNER(env.mdp, key=KEY)
-    grid = GridPlanner((401,), (81,))(env.mdp, key=KEY)
+    riccati = PLANNER.plan(env.mdp, key=KEY)
+    grid = GridPlanner((401,), (81,)).plan(env.mdp, key=KEY)
     for s in (-1.0, 0.0, 0.7):
         assert riccati.value([s]) == pytest.approx(grid.value([s]), abs=0.01)
     # Where the bounds matter Riccati's value is too good, and its error says that it is not known.
     tight = lqr_1d(state_bound=1.2, action_bound=0.3)
-    riccati = PLANNER(tight.mdp, key=KEY)
-    grid = GridPlanner((401,), (81,))(tight.mdp, key=KEY)
+    riccati = PLANNER.plan(tight.mdp, key=KEY)
+    grid = GridPlanner((401,), (81,)).plan(tight.mdp, key=KEY)
     assert riccati.value([1.0]) > grid.value([1.0]) + 0.1
     assert np.isnan(riccati.error)
     optimum = tight.optimal_value([1.0])
@@ -227,15 +227,15 @@ def test_solvable():
 
     assert PLANNER.solvable(mdp_of(model(0.1), 1, 1, 5))
     assert not PLANNER.solvable(mdp_of(model(-0.1), 1, 1, 5))
-    assert PLANNER.points(mdp_of(model(0.1), 1, 1, 5)) is None
+    assert PLANNER.query_points(mdp_of(model(0.1), 1, 1, 5)) is None
 
 
 def test_bad_input():
     other = Known(lambda z: jnp.cos(z[:, 0]), lambda z: z[:, :1])
     with pytest.raises(ArgumentError, match="use the grid planner"):
-        PLANNER(mdp_of(other, 1, 1, 5), key=KEY)
+        PLANNER.plan(mdp_of(other, 1, 1, 5), key=KEY)
     with pytest.raises(ArgumentError, match="a Box or a FiniteSet"):
-        GridPlanner((11,), (5,))(lqr_1d().mdp, key=KEY)
+        GridPlanner((11,), (5,)).plan(lqr_1d().mdp, key=KEY)
     with pytest.raises(UnknownPropertyError, match="quadratic bound"):
         Known(lambda z: z[:, 0], lambda z: z[:, :1]).quadratic_width()
 
@@ -251,5 +251,5 @@ def test_one_program_for_all_episodes():
 
     for scale in (1.0, 0.5, 0.1):
         mdp = mdp_of(Counted(scalar_system(A=scale), scale * jnp.eye(2)), 1, 1, 5)
-        PLANNER(mdp, key=KEY, start=np.ones(1))
+        PLANNER.plan(mdp, key=KEY, start=np.ones(1))
     assert next(count) == 1

@@ -84,7 +84,7 @@ def test_backward_induction_is_exact():
     V = np.zeros(10)
     for _ in range(environment.mdp.horizon):
         V = (R + P @ V).max(axis=1)
-    plan = GridPlanner()(environment.mdp, key=jax.random.key(0))
+    plan = GridPlanner().plan(environment.mdp, key=jax.random.key(0))
     np.testing.assert_allclose(plan.value([0.0]), V[0], atol=1e-12)
     optimum = environment.optimal_value()
     assert optimum.kind == "exact"

@@ -72,7 +72,7 @@ def test_it_learns_in_an_environment():
     agent = tiny.make(km.PSRL, prior="student-t", **SMOOTH)
     result = agent.learn(3, progress=False)
     assert np.isfinite(result.episodes["regret"]).all()
-    assert "no theorem" in result.covered
+    assert "no theorem" in result.coverage
 
 
 def test_known_reward_and_two_outputs():

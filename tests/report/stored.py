@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from kernelmdp.agents.records import COLUMNS
+from tests.columns import COLUMNS
 
 
 def store(

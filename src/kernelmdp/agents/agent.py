@@ -7,7 +7,7 @@ it had never stopped.
 
 import abc
 import inspect
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from kernelmdp import archive
 from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.saving import description_of, loaded_agent
 from kernelmdp.agents.system import as_system, checked_state
-from kernelmdp.confidence import NO_THEOREM, ConfidenceSets, Coverage, as_confidence
+from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Demands, Learner, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
@@ -131,6 +131,10 @@ class Agent(abc.ABC):
             tabulates=self.planner.tabulates,
         )
 
+    def confidence_sets(self) -> ConfidenceSets | None:
+        """The confidence sets of the coming episode, of an agent that has them."""
+        return None
+
     @property
     def coverage(self) -> Coverage:
         """Which theorem covers this run, or why none does."""
@@ -159,6 +163,11 @@ class Agent(abc.ABC):
     def task(self) -> object:
         """What the agent was made for."""
         return self.system.task
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """Gaussian process posteriors of what was learned, where the learner has them."""
+        return self.learner.beliefs(self.state)
 
     @property
     def episode(self) -> int:
@@ -306,7 +315,7 @@ class Agent(abc.ABC):
     @classmethod
     def load(
         cls, path: object, *, task: object = None, agent: "type[Agent] | None" = None, **given: Any
-    ) -> Self:
+    ) -> "Agent":
         """An agent as it was saved.
 
         Args:

@@ -6,6 +6,7 @@ from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import ConfidenceSets, Coverage
 from kernelmdp.learners import Demands
+from kernelmdp.mdp import MDP
 from kernelmdp.planners import Plan
 from kernelmdp.types import Key
 
@@ -34,15 +35,15 @@ class GPUCRL(Agent):
     plans_with_deviations: ClassVar[bool] = True
 
     def plan(self, *, key: Key) -> Plan:
-        self.sets, plausible = self.learner.plausible(  # C_R,l and C_P,l, and M_l
-            self.state, self.confidence, episode=self.episode + 1
-        )
+        self.sets, plausible = self.plausible()  # C_R,l and C_P,l, and M_l
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
+    def plausible(self) -> tuple[ConfidenceSets, MDP]:
+        """Confidence sets of the coming episode, and the family of MDPs inside them."""
+        return self.learner.plausible(self.state, self.confidence, episode=self.episode + 1)
+
     def confidence_sets(self) -> ConfidenceSets:
-        """The sets of the coming episode."""
-        episode = self.episode + 1
-        return self.learner.plausible(self.state, self.confidence, episode=episode)[0]
+        return self.plausible()[0]
 
     def demands(self) -> Demands:
         """With λ_R and λ_P: the paper's H and mH, or the noise variances."""

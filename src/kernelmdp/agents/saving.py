@@ -15,9 +15,8 @@ from kernelmdp.confidence import Confidence
 from kernelmdp.errors import ArgumentError, CheckpointError, KernelMDPError
 from kernelmdp.kernels import kernel
 from kernelmdp.learners import LEARNERS, FittedKernels, FittedSettings
-from kernelmdp.mdp import Problem
 from kernelmdp.mdp.episode import from_arrays
-from kernelmdp.planners import PLANNERS, as_planner
+from kernelmdp.planners import PLANNERS
 from kernelmdp.priors import Prior
 from kernelmdp.registry import Registry
 from kernelmdp.settings import is_plain, plain
@@ -28,7 +27,7 @@ AGENTS = Registry[Any]("agent")
 
 def description_of(agent: Any) -> dict[str, Any]:
     """How an agent was made, and for which problem, in text and numbers."""
-    settings, given = saved_settings(agent.config, agent.problem)
+    settings, given = saved_settings(agent.config)
     kind = type(agent)
     return {
         "agent": agent.name,
@@ -94,12 +93,11 @@ def _class_of(
     return kind
 
 
-def saved_settings(config: AgentConfig, problem: Problem) -> tuple[dict[str, Any], dict[str, str]]:
+def saved_settings(config: AgentConfig) -> tuple[dict[str, Any], dict[str, str]]:
     """Settings in text and numbers, and the names of those that have to be given again.
 
     Args:
         config: The settings.
-        problem: What the agent was made for.
 
     Returns:
         Settings that a file can hold, and a description of each that it cannot.
@@ -108,7 +106,7 @@ def saved_settings(config: AgentConfig, problem: Problem) -> tuple[dict[str, Any
     given: dict[str, str] = {}
     for name in config.meanings():
         value = getattr(config, name)
-        written = WRITERS.get(name, _plain_or_none)(value, problem)
+        written = WRITERS.get(name, _plain_or_none)(value)
         if written is None and value is not None:
             given[name] = getattr(value, "__name__", None) or repr(value)
         else:
@@ -124,12 +122,12 @@ def _require_given(path: object, missing: Mapping[str, str], given: Mapping[str,
             raise ArgumentError(name, expected, None)
 
 
-def _plain_or_none(value: Any, problem: Problem) -> Any:
+def _plain_or_none(value: Any) -> Any:
     written = plain(value)
     return written if is_plain(written) else None
 
 
-def _kernel(value: Any, problem: Problem) -> str | None:
+def _kernel(value: Any) -> str | None:
     """The kernel's text, if that parses to the same kernel."""
     if value is None:
         return None
@@ -139,27 +137,32 @@ def _kernel(value: Any, problem: Problem) -> str | None:
         return None
 
 
-def _confidence(value: Any, problem: Problem) -> Any:
+def _confidence(value: Any) -> Any:
     if isinstance(value, Confidence):
         return {"name": "valid"} | plain(value)
-    return _plain_or_none(value, problem)
+    return _plain_or_none(value)
 
 
-def _planner(value: Any, problem: Problem) -> Any:
-    """Name and fields of a registered planner, if they make the same planner again."""
-    written = _plain_or_none(value, problem)
+def _planner(value: Any) -> Any:
+    """Name and fields of a registered planner, if the fields are text and numbers."""
+    written = _plain_or_none(value)
     name = PLANNERS.name_of(type(value))
     if name is None:
         return written
     fields = {"name": name} | plain(value)
-    return fields if is_plain(fields) and as_planner(fields, problem) == value else None
+    return fields if is_plain(fields) and _flat_fields(fields) else None
 
 
-def _learner(value: Any, problem: Problem) -> Any:
+def _flat_fields(fields: Mapping[str, Any]) -> bool:
+    """Whether no field is an object with fields of its own, which a name does not make again."""
+    return not any(isinstance(field, Mapping) for field in fields.values())
+
+
+def _learner(value: Any) -> Any:
     """Name and changed settings of a registered learner, if they are text and numbers."""
     if not isinstance(value, FittedKernels):
         known = LEARNERS.name_of(type(value)) is None
-        return _plain_or_none(value, problem) if known else None
+        return _plain_or_none(value) if known else None
     default = FittedSettings()
     changed = {
         name: plain(getattr(value.settings, name))
@@ -169,17 +172,17 @@ def _learner(value: Any, problem: Problem) -> Any:
     return {"name": "fitted"} | changed if is_plain(changed) else None
 
 
-def _prior(value: Any, problem: Problem) -> Any:
+def _prior(value: Any) -> Any:
     """The name of a prior, or its description unless a part of it is a function."""
     if not isinstance(value, Prior):
-        return _plain_or_none(value, problem)
+        return _plain_or_none(value)
     written = plain(value.description())
     return None if "a function" in written.values() else written
 
 
 #: How settings are written that are more than text and numbers.
-WRITERS: dict[str, Callable[[Any, Problem], Any]] = {
-    "reward": lambda value, problem: value if isinstance(value, str) else None,
+WRITERS: dict[str, Callable[[Any], Any]] = {
+    "reward": lambda value: value if isinstance(value, str) else None,
     "reward_kernel": _kernel,
     "transition_kernel": _kernel,
     "confidence": _confidence,

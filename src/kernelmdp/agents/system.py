@@ -6,7 +6,7 @@ to make a system from a task, so an agent never imports an environment.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import ArrayLike
 
 
+@runtime_checkable
 class System(Protocol):
     """A task as an agent sees it."""
 
@@ -48,6 +49,7 @@ class System(Protocol):
 
     def require_bounds(self) -> None:
         """ArgumentError where an axis of the state has only provisional bounds."""
+        return None
 
     def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
         """Let an agent play and learn from that many more episodes."""
@@ -60,8 +62,8 @@ class Offline(System):
 
     offline: ClassVar[bool] = True
 
-    problem: Problem  # type: ignore[misc]
-    spec: None = None  # type: ignore[misc]
+    problem: Problem
+    spec: None = None
 
     @property
     def task(self) -> Problem:
@@ -78,6 +80,7 @@ class Offline(System):
         raise ArgumentError("task", "an environment to learn in; use ask and tell", "a Problem")
 
 
+@runtime_checkable
 class SystemMaker(Protocol):
     """Makes systems from names, environments and Gymnasium's objects."""
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.gp import Posterior
@@ -111,7 +112,7 @@ class Beliefs(Module):
         """Faster at exactly these points, unless that takes more than ``limit`` bytes."""
 
         def kept(posterior: Posterior) -> Posterior:
-            numbers = len(points) * len(posterior.engines) * posterior.rank
+            numbers = np.shape(points)[0] * len(posterior.engines) * posterior.rank
             if 8 * numbers > limit:
                 return posterior
             return posterior.remember(points, moments=moments)
@@ -134,7 +135,7 @@ class Beliefs(Module):
         fast = {
             name: functions[name].remembering(own.engines) for name, own in self.learned.items()
         }
-        reward = fast["reward"] if self.reward.learned else self.reward.function
+        reward: Any = fast.get("reward", getattr(self.reward, "function", None))
         return Known(reward, Transition(fast["transition"], self.offset, self.scale))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:

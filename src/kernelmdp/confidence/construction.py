@@ -1,7 +1,7 @@
 """Building the confidence sets of an episode: which β, with what slack, and what is covered."""
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,30 +26,8 @@ class _Width(NamedTuple):
     slack: float
 
 
-class SetSettings(Protocol):
-    """What ``build`` needs to know; ``Confidence`` explains each."""
-
-    setting: str
-    regulariser: str | float
-    gain: str
-    shape: str
-    delta: float
-    scale: float
-    margin: float
-    split: bool
-    divide: bool
-
-    @property
-    def norms(self) -> tuple[float, float]: ...
-
-    @property
-    def theorem(self) -> str: ...
-
-    def gaps(self, *, reward_known: bool = False) -> tuple[str, ...]: ...
-
-
 def build(
-    confidence: SetSettings,
+    confidence: Any,
     beliefs: Beliefs,
     *,
     episode: int,
@@ -59,7 +37,7 @@ def build(
     transition_noise: Noise,
     slope: float | None,
 ) -> ConfidenceSets:
-    """See ``Confidence.sets``."""
+    """The sets of a ``Confidence``; its ``sets`` explains the arguments."""
     learned: list[tuple[str, Posterior, np.ndarray, float]] = []
     norm_reward, norm_transition = confidence.norms
     posteriors = beliefs.learned
@@ -97,7 +75,7 @@ def build(
 
 
 def _rkhs(
-    confidence: SetSettings,
+    confidence: Any,
     posterior: Posterior,
     noise: np.ndarray,
     norm: float,
@@ -136,7 +114,7 @@ def _rkhs(
 
 
 def _gp(
-    confidence: SetSettings,
+    confidence: Any,
     learned: list[tuple[str, Posterior]],
     delta: float,
     domain: Domain,
@@ -181,7 +159,7 @@ def _regulariser(posterior: Posterior) -> np.ndarray:
 
 
 def _require_regularisers(
-    confidence: SetSettings,
+    confidence: Any,
     learned: list[tuple[str, Posterior, np.ndarray, float]],
     horizon: int,
 ) -> None:
@@ -197,7 +175,7 @@ def _require_regularisers(
 
 
 def _gaps(
-    confidence: SetSettings,
+    confidence: Any,
     learned: list[tuple[str, Posterior, np.ndarray, float]],
     reward_known: bool,
     reward_noise: Noise,

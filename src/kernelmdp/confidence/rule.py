@@ -14,6 +14,18 @@ from kernelmdp.mdp import Noise, Problem
 class ConfidenceRule(abc.ABC):
     """How confidence sets are built. ``Confidence`` is the library's; a user may write another."""
 
+    #: The sets hold for all episodes at once with probability 1 − δ, or what is left of it.
+    delta: float = 0.1
+    #: By what the widths of a theorem are multiplied.
+    scale: float = 1.0
+    #: Whether δ is shared between the sets.
+    split: bool = True
+
+    @property
+    def norms(self) -> tuple[float, float]:
+        """B_R and B_P, known or assumed."""
+        return 1.0, 1.0
+
     @property
     def coverage(self) -> Coverage:
         """What a theorem says of such sets, whatever the run; ``ConfidenceSets`` says more."""

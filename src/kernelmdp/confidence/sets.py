@@ -68,7 +68,7 @@ class Plausible(Model):
 
     def reward(self, points: Float[Array, "n d"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """Centre and half-width of the plausible mean rewards; the latter 0 when it is known."""
-        known = self.beliefs.reward
+        known: Any = self.beliefs.reward
         if not known.learned:
             return known.predict(points)
         centre, std = _moments(known, points, self._representative(points))
@@ -84,7 +84,7 @@ class Plausible(Model):
         is known of states is not spoilt by actions that were never tried. NaN when features are
         no quadratic forms.
         """
-        known = self.beliefs.reward
+        known: Any = self.beliefs.reward
         if not known.learned:
             d = self.beliefs.transition.dimension
             return jnp.zeros(d, self.beliefs.scale.dtype)

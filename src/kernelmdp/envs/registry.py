@@ -25,9 +25,9 @@ def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
     return rkhs(seed, dimension=2, **options)
 
 
-#: What makes environments, by name. A maker takes options by keyword, and ``seed`` where it has one.
+#: What makes environments, by name: functions of options, and of ``seed`` where they have one.
 ENVIRONMENTS = Registry[Callable[..., Any]]("environment")
-for _name, _maker in {
+_OURS: dict[str, Callable[..., Environment]] = {
     "rkhs": rkhs,
     "rkhs-2d": rkhs_2d,
     "gp-prior": gp_prior,
@@ -47,7 +47,8 @@ for _name, _maker in {
     "lqr-2d": lqr_2d,
     "lqr-4d": lqr_4d,
     "quadrotor": quadrotor,
-}.items():
+}
+for _name, _maker in _OURS.items():
     ENVIRONMENTS.register(_name, _maker)
 
 

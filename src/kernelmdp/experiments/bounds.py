@@ -135,7 +135,8 @@ def _apart(agent: Agent) -> str | None:
 
 
 def _optimist(agent: GPUCRL) -> RunBound:
-    settings, problem = agent.confidence, agent.problem
+    problem = agent.problem
+    settings: Any = agent.confidence
     if not agent.coverage.covered:
         return RunBound(str(agent.coverage))
     if settings.scale != 1 or settings.margin > 0 or not settings.divide:

@@ -111,7 +111,7 @@ def _stored(argument: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     stored = {}
     for name, value in settings.items():
         if not is_plain(plain(value)) and name in WRITERS:
-            value = WRITERS[name](value, None)
+            value = WRITERS[name](value)
         value = plain(value)
         if not is_plain(value):
             raise ArgumentError(argument, f"text and numbers for {name}", repr(value))

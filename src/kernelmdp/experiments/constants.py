@@ -33,6 +33,7 @@ def words_of(agent: Agent) -> dict[str, Any]:
     """Kernels or gains, domain and noise, in the units in which the agent learns."""
     problem, outputs = agent.problem, agent.problem.mean_dimension
     scale = np.array(problem.scale)
+    confidence: Any = agent.confidence
     words: dict[str, Any] = {
         "domain": problem.points,
         "horizon": problem.horizon,
@@ -40,14 +41,14 @@ def words_of(agent: Agent) -> dict[str, Any]:
         "transition_noise": float((problem.transition_noise.proxies(outputs) / scale).max()),
         "planner": "approximate" if agent.planner.approximate else "exact",
         # Those of the agent's own β, where it has the maximum gain in it.
-        "tight": _has_sets(agent) and agent.confidence.gain == "maximum",
+        "tight": _has_sets(agent) and confidence.gain == "maximum",
         "transition_kernel": problem.transition_kernel,
     }
     if problem.reward is None:
         words["reward_kernel"] = problem.reward_kernel
     else:
         words["gain_reward"] = 0.0
-    if _has_sets(agent) and agent.confidence.shape == "trace" and outputs > 1:
+    if _has_sets(agent) and confidence.shape == "trace" and outputs > 1:
         # The trace is √m wider than the one deviation of all outputs that kernels alone suggest.
         del words["transition_kernel"]
         kernel, tight = problem.transition_kernel, words["tight"]

@@ -133,7 +133,7 @@ def _layers(agent: Agent, states: np.ndarray, start: np.ndarray) -> dict[str, np
     return found
 
 
-def _values(plan: Plan, states: np.ndarray) -> np.ndarray:
+def _values(plan: Plan, states: np.ndarray) -> Any:
     if plan.table is not None:
         values, grid = plan.table
         return np.asarray(grid.value_at(values[0], jnp.asarray(states)))

@@ -119,7 +119,8 @@ def replay(stored: Stored) -> Replayed:
         np.full(total, math.nan),
     )
     known = found.environment is not None and np.isfinite(stored.columns["regret"]).any()
-    judge = None if not known else found.agent.system.evaluator()
+    system: Any = agent.system
+    judge = system.evaluator() if known else None
     checked = jnp.asarray(agent.problem.points.spread(CHECKED))
     for number, episode in enumerate(stored.history):
         row: dict[str, float] = {"return": episode.total}

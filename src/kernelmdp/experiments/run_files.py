@@ -40,7 +40,9 @@ class RunDescription:
 
     run: dict[str, Any]
     coverage: Coverage = Coverage(None)
+    #: Which theorem bounds the regret, or why none does; and whether one does.
     bound: str = ""
+    bounded: bool = False
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -83,7 +85,11 @@ def read_description(folder: Any) -> RunDescription:
         }
         coverage = Coverage(theory.get("theorem"), tuple(theory.get("reasons", ())))
         return RunDescription(
-            config, coverage, str(theory.get("bound", "")), content.get("versions", {})
+            config,
+            coverage,
+            str(theory.get("bound", "")),
+            bool(theory.get("bounded", False)),
+            content.get("versions", {}),
         )
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ArgumentError("folder", f"a {CONFIG} that can be read ({error})", path) from None
@@ -91,14 +97,15 @@ def read_description(folder: Any) -> RunDescription:
 
 def write_config(config: RunConfig, place: pathlib.Path, agent: Agent) -> None:
     """Write ``config.toml``: the run, and what was found about the problem."""
-    coverage, problem = agent.coverage, agent.problem
+    coverage, problem, bound = agent.coverage, agent.problem, run_bound(agent)
     content = {
         "run": dataclasses.asdict(config),
         "theory": {
             "covered": coverage.covered,
             "theorem": coverage.theorem,
             "reasons": list(coverage.reasons),
-            "bound": run_bound(agent).text,
+            "bound": bound.text,
+            "bounded": bound.covered,
             "lipschitz": f"{problem.lipschitz:g} ({problem.lipschitz_rule})",
         },
         "problem": problem.summary(),

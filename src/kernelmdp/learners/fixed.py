@@ -7,9 +7,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
-from kernelmdp.gp import posterior
+from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets, KnownReward
+from kernelmdp.gp import Posterior, posterior
 from kernelmdp.gp.means import Constant, as_mean
+from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.learners.learner import GAINS, Demands, Learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import Module, changed
@@ -113,22 +114,21 @@ def prior_beliefs(
     """
     variances = problem.noise_variances if regularisers is None else regularisers
     share = problem.accuracy if accuracy is None else accuracy
-    kernels = (problem.reward_kernel, problem.transition_kernel)
-    priors = [
-        posterior(
+
+    def prior(kernel: Kernel | OutputKernel, variance: float | np.ndarray) -> Posterior:
+        return posterior(
             kernel,
             noise_variance=variance,
             domain=problem.points,
             tolerance=share * float(np.min(variance)),
         )
-        if index or problem.reward is None
-        else problem.reward
-        for index, (kernel, variance) in enumerate(zip(kernels, variances, strict=True))
-    ]
+
     m, d = problem.mean_dimension, problem.points.dimension
     return Beliefs(
-        reward=priors[0],
-        transition=priors[1],
+        reward=prior(problem.reward_kernel, variances[0])
+        if problem.reward is None
+        else KnownReward(problem.reward),
+        transition=prior(problem.transition_kernel, variances[1]),
         offset=Constant(1 / m, m) if problem.offset == "uniform" else as_mean(problem.offset, m, d),
         scale=jnp.asarray(problem.scale),
     )

@@ -7,7 +7,7 @@ makes and ``update`` returns anew; both are pure functions. A learner knows noth
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -51,11 +51,11 @@ class Learner(abc.ABC):
     needs_data: ClassVar[bool] = False
 
     @classmethod
-    def suited_to(cls, problem: Problem, demands: Demands) -> Self:
+    def suited_to(cls, problem: Problem, demands: Demands) -> "Learner":
         """A learner for a problem, with what an agent and its planner ask of it."""
         return cls()
 
-    def with_settings(self, changes: Mapping[str, object]) -> Self:
+    def with_settings(self, changes: Mapping[str, object]) -> "Learner":
         """With some of its fields changed; for a learner that is a dataclass."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 

@@ -24,7 +24,7 @@ def state_action(states: A, actions: A) -> A:
     [[0.0, 1.0], [0.0, 1.0]]
     """
     library = np if isinstance(states, np.ndarray) else jnp
-    return library.concatenate([states, actions], axis=1)  # type: ignore[return-value]
+    return library.concatenate([states, actions], axis=1)
 
 
 class Episode(Module):
@@ -109,7 +109,7 @@ def checked_episode(
         ArgumentError: If a state or an action lies outside its space.
     """
     m, q = state_space.dimension, action_space.dimension
-    periods = np.size(rewards)  # type: ignore[arg-type]
+    periods = np.size(rewards)
     H = periods if (terminated or truncated) and 1 <= periods <= horizon else horizon
     arrays = {}
     for name, given, shape in (

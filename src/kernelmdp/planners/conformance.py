@@ -50,7 +50,7 @@ def check_planner(planner: Planner) -> Conformance:
     promises.keep(
         "query_points(spaces) is None, or all points z the plan asks about",
         points is None or (np.ndim(points) == 2 and np.shape(points)[1] == 2),
-        f"shape {np.shape(points)}",
+        f"shape {np.shape(points) if points is not None else None}",
     )
     start = [0.8]
     plan = planner.plan(mdp, start=start, key=key)

@@ -1,6 +1,6 @@
 """What a planner is: an MDP in, a plan out. Nothing else is asked of it."""
 
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from kernelmdp.planners.plan import Plan
 from kernelmdp.types import ArrayLike, Key
 
 
+@runtime_checkable
 class Spaces(Protocol):
     """Where a plan is made: what MDPs and problems have in common."""
 
@@ -72,6 +73,6 @@ class Planner(Protocol):
         return True
 
     @classmethod
-    def suited_to(cls, problem: Problem) -> Self:
+    def suited_to(cls, problem: Problem) -> "Planner":
         """A planner with the sizes that suit a problem."""
         return cls()

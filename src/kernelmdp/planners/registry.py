@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.problem import Problem
@@ -51,8 +52,8 @@ def as_planner(given: PlannerLike, problem: Problem) -> Planner:
         return given
     changes = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = changes.pop("name", "auto")
-    maker = PLANNERS.find(problem.planner if name == "auto" else name)
-    planner = getattr(maker, "suited_to", maker)(problem)
+    maker: Any = PLANNERS.find(problem.planner if name == "auto" else name)
+    planner: Any = getattr(maker, "suited_to", maker)(problem)
     if not isinstance(planner, Planner):
         raise ArgumentError("planner", "a planner or the name of one", repr(given))
     changes = {k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()}

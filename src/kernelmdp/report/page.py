@@ -209,8 +209,7 @@ def _cell(name: str, row: dict[str, Any]) -> dict[str, Any]:
     if not COLUMNS[name][1]:
         return {"text": value or "–", "key": value}
     if name == "bound_value" and math.isnan(value):
-        covered = str(row["bound"]).startswith("not covered")
-        return {"text": "not covered" if covered else "–", "key": ""}
+        return {"text": "–" if row["bounded"] else "not covered", "key": ""}
     text = number(value)
     if name == "seed":
         text = str(value)
@@ -257,7 +256,7 @@ def _repeated(runs: Runs) -> list[str]:
         for trials in runs.of(env).contenders.values():
             first = trials.iloc[0]
             words = [f"env.{name}={_word(value)}" for name, value in first["env_options"].items()]
-            words += [f"{name}={_word(value)}" for name, value in first["words"].items()]
+            words += [f"{name}={_word(value)}" for name, value in first["settings"].items()]
             parts = ["kmdp", "run", first["env_name"], "--agent", first["agent"]]
             parts += [part for word in words for part in ("--set", word)]
             parts += ["--episodes", str(trials["episodes"].max()), "--seed"]

@@ -1,25 +1,22 @@
 """Stored runs as data frames: one row an episode, one row a trial."""
 
-import csv
 import dataclasses
 import functools
-import io
 import json
 import os
 import pathlib
-import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
+from kernelmdp.experiments.run_files import BOUND, CONFIG, ROWS, RunDescription, read_description
+from kernelmdp.experiments.run_tables import Frame, read_tables
 from kernelmdp.report.statistics import slope
 from kernelmdp.report.studies import NAME as STUDY
 from kernelmdp.report.studies import Study, read_study
-
-#: A pandas.DataFrame. Pandas is imported where frames are made: it takes a while.
-Frame = Any
+from kernelmdp.settings import flat
 
 #: What names a trial: columns of both frames.
 NAMES = ("run", "env", "agent", "setting", "seed")
@@ -122,12 +119,12 @@ def read(*folders: Any) -> Runs:
 
     places, studies = find(folders)
     names = _names(places)
-    configs = [_config(place) for place in places]
+    configs = [read_description(place) for place in places]
     trials = pd.DataFrame([_described(*each) for each in zip(places, names, configs, strict=True)])
     _require_different(trials)
     notes: list[str] = []
-    episodes = _joined(_tables([place / "episodes.csv" for place in places], notes), trials)
-    bounds = _joined(_tables([place / "bound.csv" for place in places], notes), trials)
+    episodes = _joined(read_tables([place / ROWS for place in places], notes), trials)
+    bounds = _joined(read_tables([place / BOUND for place in places], notes), trials)
     _require_order(episodes, trials)
     _count(episodes, trials)
     if "maximum_gain_reward" in bounds:
@@ -157,9 +154,9 @@ def read_columns(folder: Any) -> dict[str, np.ndarray]:
     ...     read_columns(folder)["cumulative_regret"]
     array([0., 0.])
     """
-    if not (pathlib.Path(folder) / "episodes.csv").is_file():
+    if not (pathlib.Path(folder) / ROWS).is_file():
         raise ArgumentError("folder", "the folder of a run, with episodes.csv", str(folder))
-    (found,) = _tables([pathlib.Path(folder) / "episodes.csv"], [])
+    (found,) = read_tables([pathlib.Path(folder) / ROWS], [])
     return {} if not len(found) else {name: found[name].to_numpy(float) for name in found}
 
 
@@ -173,10 +170,10 @@ def read_bound(folder: Any) -> tuple[np.ndarray, np.ndarray] | None:
     ...     read_bound(folder) is None  # no theorem is about random actions
     True
     """
-    path = pathlib.Path(folder) / "bound.csv"
+    path = pathlib.Path(folder) / BOUND
     if not path.is_file():
         return None
-    (found,) = _tables([path], [])
+    (found,) = read_tables([path], [])
     return found["episode"].to_numpy(float), found["bound"].to_numpy(float)
 
 
@@ -192,7 +189,7 @@ def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[Study]]:
         count = 0
         for place, below, files in os.walk(folder):
             below.sort()
-            if "config.toml" in files and _is_run(pathlib.Path(place), files):
+            if CONFIG in files and _is_run(pathlib.Path(place), files):
                 found.setdefault(os.path.realpath(place), pathlib.Path(place))
                 below.clear()
                 count += 1
@@ -206,7 +203,7 @@ def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[Study]]:
 
 def _is_run(place: pathlib.Path, files: list[str]) -> bool:
     """Also one that was killed before its first episode."""
-    return "episodes.csv" in files or b"[run]" in (place / "config.toml").read_bytes()
+    return ROWS in files or b"[run]" in (place / CONFIG).read_bytes()
 
 
 def _names(places: list[pathlib.Path]) -> list[str]:
@@ -218,39 +215,29 @@ def _names(places: list[pathlib.Path]) -> list[str]:
     return [os.path.relpath(path, common) for path in paths]
 
 
-def _config(place: pathlib.Path) -> dict[str, Any]:
-    path = place / "config.toml"
-    try:
-        found = tomllib.loads(path.read_text())
-        run = found["run"]
-        words = {name: json.loads(run.get(name, "{}")) for name in ("env_options", "words")}
-        own = {"env": str(run["env"]), "agent": str(run["agent"]), "seed": int(run["seed"])}
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ArgumentError("folder", f"a config.toml that can be read ({error})", path) from None
-    return own | words | {key: found.get(key, {}) for key in ("found", "versions")}
-
-
-def _described(place: pathlib.Path, name: str, config: dict[str, Any]) -> dict[str, Any]:
+def _described(place: pathlib.Path, name: str, description: RunDescription) -> dict[str, Any]:
     """A row of the table of trials."""
-    options = _pairs(config["env_options"])
+    run = description.run
+    options, settings = _pairs(run["env_options"]), flat(run["settings"])
     return {
         "run": name,
-        "env": config["env"] + (f" [{options}]" if options else ""),
-        "agent": config["agent"],
-        "setting": _pairs(config["words"]),
-        "seed": config["seed"],
+        "env": run["env"] + (f" [{options}]" if options else ""),
+        "agent": run["agent"],
+        "setting": _pairs(settings),
+        "seed": run["seed"],
         "folder": str(place),
-        "covered": str(config["found"].get("covered", "")),
-        "bound": str(config["found"].get("bound", "")),
-        "env_name": config["env"],
-        "env_options": config["env_options"],
-        "words": config["words"],
-        "versions": config["versions"],
+        "coverage": str(description.coverage),
+        "bound": description.bound,
+        "bounded": description.bounded,
+        "env_name": run["env"],
+        "env_options": run["env_options"],
+        "settings": settings,
+        "versions": description.versions,
     }
 
 
-def _pairs(words: dict[str, Any]) -> str:
-    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in words.items()}
+def _pairs(settings: dict[str, Any]) -> str:
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in settings.items()}
     return ", ".join(f"{name}={text}" for name, text in sorted(texts.items()))
 
 
@@ -270,59 +257,6 @@ def _some(names: Iterable[str], most: int = 3) -> str:
     texts = list(names)
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
-
-
-def _tables(paths: list[pathlib.Path], notes: list[str]) -> list[Frame]:
-    """Tables of numbers, all files with the same header in one go: many files are read fast."""
-    import pandas as pd
-
-    found: list[Frame] = [pd.DataFrame()] * len(paths)
-    bodies: dict[bytes, list[tuple[int, bytes, int]]] = {}
-    for number, path in enumerate(paths):
-        if not path.is_file():
-            continue
-        try:
-            text = path.read_bytes()
-        except OSError as error:
-            raise ArgumentError("folder", "files that can be read", f"{path} ({error})") from None
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
-            notes.append(f"{path}: the last line is half-written and was left out")
-        header, _, body = whole.partition(b"\n")
-        columns = header.decode(errors="replace").strip().split(",")
-        if body and "episode" not in columns:
-            raise ArgumentError("folder", "a table with the column episode", path)
-        if body.count(b",") != (len(columns) - 1) * body.count(b"\n"):
-            raise ArgumentError("folder", f"{len(columns)} numbers in every line", path)
-        bodies.setdefault(header.strip(), []).append((number, body, body.count(b"\n")))
-    for header, files in bodies.items():
-        columns = header.decode(errors="replace").split(",")
-        try:
-            frame = _numbers([body for _, body, _ in files], columns)
-        except ValueError:
-            for number, body, _ in files:  # which of them?
-                try:
-                    _numbers([body], columns)
-                except ValueError as error:
-                    raise ArgumentError(
-                        "folder", "numbers in every line", f"{paths[number]} ({error})"
-                    ) from None
-            raise
-        begin = 0
-        for number, _, count in files:
-            found[number] = frame.iloc[begin : begin + count]
-            begin += count
-    return found
-
-
-def _numbers(bodies: list[bytes], columns: list[str]) -> Frame:
-    import pandas as pd
-
-    if not any(bodies):
-        return pd.DataFrame(columns=columns, dtype=float)
-    text = io.BytesIO(b"".join(bodies))
-    options: dict[str, Any] = {"header": None, "names": columns, "quoting": csv.QUOTE_NONE}
-    return pd.read_csv(text, dtype=float, **options)
 
 
 def _joined(tables: list[Frame], trials: Frame) -> Frame:
