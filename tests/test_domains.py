@@ -249,9 +249,15 @@ def test_what_domains_answer_without_a_test_of_their_type():
     angle = Box([-3.0, -1.0], [3.0, 1.0], periodic=[0])
     three = FiniteSet([[0.0], [1.0], [2.0]])
     points = join(action=three, state=angle)
-    assert points.periodic == (1,) and angle.periodic == (0,) and three.periodic == ()
-    assert points.parts == (three, angle) and angle.parts == (angle,)
-    assert three.points is not None and angle.points is None and points.points is None
-    assert points.bounded and not join(a=angle, b=Unbounded(1)).bounded
+    assert points.periodic == (1,)
+    assert angle.periodic == (0,)
+    assert three.periodic == ()
+    assert points.parts == (three, angle)
+    assert angle.parts == (angle,)
+    assert three.points is not None
+    assert angle.points is None
+    assert points.points is None
+    assert points.bounded
+    assert not join(a=angle, b=Unbounded(1)).bounded
     gap = points.difference(jnp.array([[2.0, 2.5, 1.0]]), jnp.array([[0.0, -2.5, 0.0]]))
     np.testing.assert_allclose(gap, [[2.0, -1.0, 1.0]])

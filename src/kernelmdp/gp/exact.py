@@ -13,9 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.gp.basis import Basis
+from kernelmdp.gp.basis import Basis, prior_basis
 from kernelmdp.gp.engines import Engine, Path
-from kernelmdp.gp.fourier import prior_basis
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.batching import in_chunks
