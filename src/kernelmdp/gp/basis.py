@@ -24,6 +24,12 @@ class Basis(Module):
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]: ...
 
+    def reweighted(
+        self, root: Float[Array, "r r"], change: Callable[[Kernel], Kernel]
+    ) -> Float[Array, "r r"]:
+        """The covariance of root⁻¹w when the kernel is changed; that of features stays I."""
+        return jnp.eye(root.shape[0], dtype=root.dtype)
+
 
 class FeatureBasis(Basis):
     """The features of a kernel of finite rank; weights are N(0, I)."""
@@ -42,6 +48,14 @@ class NystromBasis(Basis):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]:
         return gram(self.kernel, points, self.centres)
+
+    def reweighted(
+        self, root: Float[Array, "r r"], change: Callable[[Kernel], Kernel]
+    ) -> Float[Array, "r r"]:
+        """rootᵀ K(U, U) root, K the matrix of the changed kernel at the centres U."""
+        half = gram(change(self.kernel), self.centres, self.centres) @ root
+        found = root.T @ half
+        return 0.5 * (found + found.T)
 
 
 class FourierBasis(Basis):

@@ -151,7 +151,6 @@ class ExactEngine(Engine):
 
     @property
     def in_order_variances(self) -> Float[Array, " c"]:
-        """σ²_{t−1}(x_t), the variance of each value given the rows before it; 0 in padding."""
         return jnp.diagonal(self.factor) ** 2 - self.noise
 
     def moments(

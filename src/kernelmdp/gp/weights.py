@@ -200,6 +200,9 @@ class WeightEngine(Engine):
     def reserve(self, rows: int) -> "WeightEngine":
         return self
 
+    def weight_form(self, dimension: int) -> tuple[Basis, Float[Array, "r r"]]:
+        return self.basis, self.root
+
     @property
     def remembered(self) -> Memory | None:
         return self.memory
