@@ -17,14 +17,13 @@ from kernelmdp.gp.basis import Basis, prior_basis
 from kernelmdp.gp.engines import Engine, Path
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
-from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import (
     checked_cholesky,
     cholesky,
     solve_lower,
     solve_lower_transposed,
 )
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import in_chunks, jit
 from kernelmdp.types import Key
 
 FIRST, STEP = 256, 128  # smallest capacity, and what growing capacities are multiples of

@@ -15,8 +15,7 @@ from kernelmdp.mdp.evaluation import action_grid
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Known, Model
-from kernelmdp.numerics.batching import in_chunks
-from kernelmdp.numerics.modules import Module
+from kernelmdp.numerics.modules import Module, in_chunks
 from kernelmdp.planners.lipschitz import LipschitzConstants
 from kernelmdp.planners.nets import Sizes
 

@@ -27,8 +27,8 @@ from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transpo
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.sampling import slice_steps
 from kernelmdp.priors.segments import Segment, moved
-from kernelmdp.priors.slices import slice_steps
 from kernelmdp.priors.unknown import Columns, random_member
 from kernelmdp.types import Key
 

@@ -31,8 +31,8 @@ from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
-from kernelmdp.priors.foreign import other_rules
 from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.sampling import default_promotion
 from kernelmdp.priors.segments import Segment, moved
 from kernelmdp.priors.statistics import Statistics
 from kernelmdp.priors.unknown import Columns
@@ -250,7 +250,7 @@ def _chains(
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     mode, scale = _laplace(prior, own)
-    with other_rules():
+    with default_promotion():
         k = mode.shape[0]
         sampler = blackjax.nuts(target, STEP, jnp.ones(k, mode.dtype), max_num_doublings=DOUBLINGS)
 

@@ -15,9 +15,6 @@ from kernelmdp.kernels import (
     Sum,
 )
 
-#: Rates for Matern kernels: the one the paper cites, and that of Vakili et al. 2021.
-RATES = ("paper", "improved")
-
 
 def gain_exponent(
     kernel: Kernel | OutputKernel, dimension: int, *, rate: str = "improved"
