@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelmdp import Box, FiniteSet, join
+from kernelmdp.domains import Unbounded
 from kernelmdp.errors import ArgumentError, DomainError, KernelMDPError, ShapeError
 
 BOX = Box(low=[-1.0, 0.0], high=[1.0, 4.0])
@@ -242,3 +243,21 @@ def test_bad_input_is_named(make, kind, argument):
 
 def test_one_number_is_a_box_in_one_coordinate():
     assert Box(0, 1) == Box([0.0], [1.0])
+
+
+def test_what_domains_answer_without_a_test_of_their_type():
+    angle = Box([-3.0, -1.0], [3.0, 1.0], periodic=[0])
+    three = FiniteSet([[0.0], [1.0], [2.0]])
+    points = join(action=three, state=angle)
+    assert points.periodic == (1,)
+    assert angle.periodic == (0,)
+    assert three.periodic == ()
+    assert points.parts == (three, angle)
+    assert angle.parts == (angle,)
+    assert three.points is not None
+    assert angle.points is None
+    assert points.points is None
+    assert points.bounded
+    assert not join(a=angle, b=Unbounded(1)).bounded
+    gap = points.difference(jnp.array([[2.0, 2.5, 1.0]]), jnp.array([[0.0, -2.5, 0.0]]))
+    np.testing.assert_allclose(gap, [[2.0, -1.0, 1.0]])

@@ -88,7 +88,7 @@ def test_pathwise_draws_approximate_the_posterior_law(text):
 
 
 def test_random_features_converge_like_one_over_the_square_root():
-    from kernelmdp.gp.fourier import prior_basis
+    from kernelmdp.gp.basis import prior_basis
 
     kernel = km.kernels.SquaredExponential(0.5)
     z = jnp.asarray(np.random.default_rng(0).random((40, 2)))

@@ -203,3 +203,44 @@ def test_bad_text(text):
 def test_sum_with_a_kernel_on_points_is_refused():
     with pytest.raises(TypeError):
         Linear() @ Index(2) + Linear()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("same_noise", [True, False])
+def test_independent_parts_make_up_the_kernel(form, same_noise, x):
+    """Σ_j scale_j k_j(x, y) u_j u_jᵀ is the whole kernel, wherever outputs can be split."""
+    own, oracle = FORMS[form]
+    found = own.split(same_noise=same_noise)
+    if found is None:
+        assert form not in ("index", "independent")
+        return
+    m = own.outputs
+    if found.axes is None:
+        (part,) = found.parts
+        assert part.copies == m
+        total = np.kron(np.asarray(part.kernel(x)), np.eye(m))
+    else:
+        axes = np.asarray(found.axes)
+        np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-12)
+        total = sum(
+            np.kron(part.scale * np.asarray(part.kernel(x)), np.outer(u, u))
+            for part, u in zip(found.parts, axes.T, strict=True)
+        )
+    np.testing.assert_allclose(total, oracle(x, x), atol=1e-12)
+
+
+def test_a_kernel_of_one_output_is_its_own_part():
+    own = SquaredExponential(0.7)
+    assert own.outputs == 1
+    assert own.scalar
+    assert own.parts() == (own,)
+    assert own.split(same_noise=False).parts[0].kernel is own
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_facts_of_one_output_bound_its_variance(form, x):
+    own, oracle = FORMS[form]
+    box = Box([-5.0] * 3, [5.0] * 3)
+    variances = np.diag(oracle(x, x)).reshape(len(x), own.outputs)
+    for i in range(own.outputs):
+        assert variances[:, i].max() <= own.facts_of(i, box).variance_bound * (1 + 1e-12)

@@ -6,14 +6,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from kernelmdp import Box, FiniteSet
 from kernelmdp.mdp import (
     MDP,
     SILENT,
+    Categorical,
     Gaussian,
     Known,
     StateGrid,
+    StudentT,
     Uniform,
     grid_value,
     monte_carlo_value,
@@ -23,6 +26,7 @@ from kernelmdp.mdp import (
     policy_values,
     rollout,
 )
+from kernelmdp.mdp.noise import gaussian_slope, smallest_deviation
 from kernelmdp.mdp.policy import Policy, Sequence
 
 STATES, ACTIONS, H = 5, 3, 4
@@ -203,3 +207,20 @@ def test_noise_laws(law):
     measured = np.abs(unit - np.repeat(values, len(unit) // 16)).mean()
     assert distance == pytest.approx(measured, rel=0.03)
     assert noise.quantiser(32)[1] < 0.6 * distance
+
+
+def test_the_free_slope_bounds_every_slope_of_an_expectation():
+    """E V(p + ε) for a step V has the slope span/√(2πv) at the step, and no function is steeper."""
+    deviation, p = 0.3, np.linspace(-1, 1, 2001)
+    expected = stats.norm.cdf(p / deviation)
+    slope = np.abs(np.diff(expected)).max() / (p[1] - p[0])
+    assert slope <= gaussian_slope(1.0, deviation) <= slope * (1 + 1e-5)
+
+
+def test_what_noise_answers_without_a_test_of_its_type():
+    laws = [Gaussian(0.1), Uniform(0.1), StudentT(0.1), Categorical(FiniteSet([[0.0], [1.0]]))]
+    assert [law.gaussian for law in laws] == [True, False, False, False]
+    assert [law.categorical for law in laws] == [False, False, False, True]
+    assert [law.degrees for law in laws] == [np.inf, np.inf, 3.0, np.inf]
+    assert smallest_deviation(Gaussian([0.1, 0.4]), (1.0, 8.0)) == 0.05
+    assert smallest_deviation(laws[1], (1.0,)) == 0.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelmdp.priors.diagnostics import EXACT, judged, mixing, worst
-from kernelmdp.priors.foreign import other_rules
+from kernelmdp.priors.sampling import default_promotion
 
 
 def chains(memory, apart=0.0):
@@ -30,7 +30,7 @@ def theirs():
 @pytest.mark.parametrize(("memory", "apart"), [(0.0, 0.0), (0.6, 0.0), (-0.4, 0.0), (0.3, 1.0)])
 def test_as_blackjax_computes_them(theirs, memory, apart):
     x = chains(memory, apart)
-    with other_rules():
+    with default_promotion():
         expected = theirs(jnp.asarray(x))
     r_hat, effective = mixing(x)
     assert r_hat == pytest.approx(float(expected[0]), rel=1e-6)

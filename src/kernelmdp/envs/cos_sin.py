@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box
+from kernelmdp.domains import Box, Domain
 from kernelmdp.numerics.checks import as_points
 from kernelmdp.numerics.modules import Module
 
@@ -45,7 +45,7 @@ class CosSin:
             place += 2 if axis in self.angles else 1
         return jnp.concatenate([jnp.stack(columns, axis=1), points[:, place:]], axis=1)
 
-    def box(self, states: Box) -> Box:
+    def box(self, states: Domain) -> Box:
         """Where what is seen of these states lies."""
         low, high = (
             [(sign, sign) if axis in self.angles else (x,) for axis, x in enumerate(end)]
@@ -110,7 +110,7 @@ class Circles:
         dropped = {second for _, second in self.pairs}
         return [i for i in range(dimension) if i not in dropped]
 
-    def box(self, observations: Box) -> Box:
+    def box(self, observations: Domain) -> Box:
         """Where states are when observations are in this box."""
         low, high = (end.copy() for end in observations.bounds)
         firsts = [first for first, _ in self.pairs]

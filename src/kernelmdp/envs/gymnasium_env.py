@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from jaxtyping import Array, Bool, Float
 
-from kernelmdp.domains import Box, Domain, FiniteSet
+from kernelmdp.domains import Domain
 from kernelmdp.envs.cos_sin import CosSin, Seen
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.registry import make
@@ -92,7 +92,7 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
             )
         self.render_mode = render_mode
         choice("observation", observation, ("state", "cos-sin"))
-        angles = mdp.states.periodic if isinstance(mdp.states, Box) else ()
+        angles = mdp.states.periodic
         self.view = CosSin(mdp.states.dimension, angles if observation == "cos-sin" else ())
         low, high = self.states.bounds
         self.observation_space = spaces.Box(low, high, dtype=np.float64)
@@ -105,7 +105,7 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
     def states(self) -> Domain:
         """Where observations live."""
         states = self.environment.mdp.states
-        return self.view.box(states) if self.view.angles and isinstance(states, Box) else states
+        return self.view.box(states) if self.view.angles else states
 
     @property
     def known_reward(self) -> Callable[..., Any]:
@@ -140,10 +140,8 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
         mdp = self.environment.mdp
         if not self.action_space.contains(action):
             raise ArgumentError("action", f"one of {self.action_space}", repr(action))
-        row = np.asarray(
-            mdp.actions.points[int(action)] if isinstance(mdp.actions, FiniteSet) else action,
-            dtype=np.float64,
-        )
+        listed = mdp.actions.points
+        row = np.asarray(action if listed is None else listed[int(action)], dtype=np.float64)
         key = jax.random.fold_in(self._key, self._period)
         reward, outcome, state, ended = _step(mdp, jnp.asarray(self._state), jnp.asarray(row), key)
         self._state = np.array(state)
@@ -166,7 +164,7 @@ def _step(
 
 
 def _action_space(actions: Domain) -> spaces.Space[Any]:
-    if isinstance(actions, FiniteSet):
-        return spaces.Discrete(actions.count)
+    if actions.points is not None:
+        return spaces.Discrete(len(actions.points))
     low, high = actions.bounds
     return spaces.Box(low, high, dtype=np.float64)

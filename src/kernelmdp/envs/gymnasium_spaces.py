@@ -16,7 +16,7 @@ HUGE = 1e30
 
 
 def states_of(
-    space: spaces.Space[Any], given: Box | None, angles: Sequence[int]
+    space: spaces.Space[Any], given: Domain | None, angles: Sequence[int]
 ) -> tuple[Box | FiniteSet, tuple[int, ...]]:
     """The states of an observation space, and which axes have no bounds and were given none."""
     if isinstance(space, spaces.Discrete) and given is None:

@@ -94,7 +94,7 @@ class GymnasiumTask:
     def absorbing(self) -> bool:
         """Whether an episode that ends early goes on in its last state without reward: in a table
         that state is one of its own."""
-        return isinstance(self.states, FiniteSet)
+        return self.states.finite
 
     def require_bounds(self) -> None:
         """An error where an axis has only provisional bounds: for planners that need true ones."""
@@ -169,7 +169,6 @@ class GymnasiumTask:
         space = self.env.observation_space
         if isinstance(space, spaces.Discrete):
             return np.array([float(int(np.asarray(observation).item()) - int(space.start))])
-        assert isinstance(self.states, Box)
         try:
             state = np.array(observation, dtype=float)
         except (TypeError, ValueError):
@@ -200,10 +199,8 @@ class GymnasiumTask:
     def _outcome(self, before: np.ndarray, after: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """The raw outcome. Elsewhere than in ours it is the next state, with angles unwrapped: a
         jump from one end of a periodic axis to the other is no motion."""
-        if isinstance(self.env.unwrapped, GymnasiumEnvironment):
+        if _ours(self.env) is not None:
             return np.asarray(info["outcome"], dtype=float)
-        if not isinstance(self.states, Box):
-            return after
         low, high = self.states.bounds
         outcome = after.copy()
         for axis in self.states.periodic:
@@ -219,7 +216,6 @@ class GymnasiumTask:
         self.actions.require_inside("policy", jnp.asarray(action)[None, :])
         space = self.env.action_space
         if isinstance(space, spaces.Discrete):
-            assert isinstance(self.actions, FiniteSet)
             gaps = np.abs(np.array(self.actions.points) - action[None, :]).sum(axis=1)
             return int(space.start) + int(gaps.argmin())
         return action.astype(space.dtype)
@@ -259,7 +255,7 @@ def from_gymnasium(
     env = gymnasium.make(env_or_id) if isinstance(env_or_id, str) else env_or_id
     if not isinstance(env, gymnasium.Env):
         raise ArgumentError("env_or_id", "a gymnasium.Env or the id of one", repr(env_or_id))
-    own = env.unwrapped if isinstance(env.unwrapped, GymnasiumEnvironment) else None
+    own = _ours(env)
     if own is not None:
         limit: int | None = own.environment.mdp.horizon
     else:
@@ -269,11 +265,12 @@ def from_gymnasium(
     periods = integer("horizon", limit if horizon is None else horizon, least=1)
     if limit is not None and periods > limit:
         raise ArgumentError("horizon", f"at most the time limit of {limit} steps", periods)
-    if own is not None and states is None and isinstance(own.states, Box):
-        states = own.states
-    box, unbounded = states_of(env.observation_space, states, angles)
+    given: Domain | None = states
+    if own is not None and states is None and own.states.bounded and not own.states.finite:
+        given = own.states
+    box, unbounded = states_of(env.observation_space, given, angles)
     circles = Circles()
-    if states is None and isinstance(box, Box):
+    if given is None and not box.finite:
         circles = _circles(env, box)
         unbounded = tuple(
             n for n, place in enumerate(circles.places(box.dimension)) if place in unbounded
@@ -290,7 +287,12 @@ def from_gymnasium(
     )
 
 
-def _circles(env: gymnasium.Env[Any, Any], box: Box) -> Circles:
+def _ours(env: gymnasium.Env[Any, Any]) -> GymnasiumEnvironment | None:
+    """The environment of this library that is inside, if there is one."""
+    return env.unwrapped if isinstance(env.unwrapped, GymnasiumEnvironment) else None
+
+
+def _circles(env: gymnasium.Env[Any, Any], box: Domain) -> Circles:
     """Cosines and sines among first observations; no step is taken to find them."""
     low, high = box.bounds
     if np.count_nonzero((np.abs(low) <= 1.01) & (np.abs(high) <= 1.01)) < 2:

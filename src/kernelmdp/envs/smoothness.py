@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp import MDP, Gaussian, StateGrid, action_grid, optimal_values
+from kernelmdp.mdp import MDP, StateGrid, action_grid, optimal_values
+from kernelmdp.mdp.noise import gaussian_slope
 from kernelmdp.numerics.modules import jit
 
 #: 2 φ(1), φ the standard normal density: the bound of |∇²U| by the span, in units of sd.
@@ -37,7 +37,7 @@ def with_lipschitz(
     """
     m = mdp.states.dimension
     deviations = mdp.transition_noise.standard_deviations(m)
-    if not isinstance(mdp.transition_noise, Gaussian) or not (deviations > 0).all():
+    if not mdp.transition_noise.gaussian or not (deviations > 0).all():
         raise ArgumentError("mdp", "Gaussian noise along every axis", mdp.transition_noise)
     grid = StateGrid(mdp.states, state_points, mdp.transition_noise)
     actions = jnp.asarray(action_grid(mdp.actions, action_points))
@@ -45,11 +45,12 @@ def with_lipschitz(
     # From one deviation of noise as the unit of length to the metric.
     unit = float(np.max(np.array(mdp.metric) / deviations))
     low, high = mdp.reward_range
-    noise = (mdp.horizon - 1) * (high - low) / math.sqrt(2 * math.pi)
+    noise = gaussian_slope((mdp.horizon - 1) * (high - low), 1.0)
     spans = np.asarray(jnp.max(values, axis=1) - jnp.min(values, axis=1))
     spacing = float(np.linalg.norm(grid.spacing / deviations))
     slopes = np.asarray(_slopes(values, grid, jnp.asarray(grid.spacing / deviations)))
-    steepest = np.minimum(slopes + BEND * spans * spacing, spans / math.sqrt(2 * math.pi))
+    free = np.array([gaussian_slope(float(span), 1.0) for span in spans])
+    steepest = np.minimum(slopes + BEND * spans * spacing, free)
     solved = float(np.max(steepest, initial=0.0))
     found, rule = (solved, SOLVED) if solved <= noise else (noise, NOISE)
     return eqx.tree_at(lambda own: own.lipschitz, mdp, jnp.asarray(found * unit)), rule
@@ -66,7 +67,7 @@ def _slopes(
         expected = grid.expectation(table).reshape(grid.lattice_shape)
         total = jnp.zeros(())
         for axis in range(len(grid.lattice_shape)):
-            around = isinstance(grid.states, Box) and axis in grid.states.periodic
+            around = axis in grid.states.periodic
             ends = jnp.take(expected, jnp.array([-1]), axis=axis) if around else None
             steps = jnp.diff(expected, axis=axis, prepend=ends) / spacing[axis]
             total = total + jnp.max(jnp.abs(steps)) ** 2

@@ -70,7 +70,7 @@ def unit_environment(
         )
     )
     rule = "none"
-    if isinstance(law, Gaussian):
+    if law.gaussian:
         mdp, rule = with_lipschitz(mdp, state_points=(fine_nodes,) * m, action_points=(choices,))
     return Environment.of(
         name=name,

@@ -1,6 +1,8 @@
 """Functions that span a kernel of finite rank: f(z) = g(z)ᵀw with w ~ N(0, root rootᵀ)."""
 
 import abc
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +11,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from kernelmdp.kernels import Kernel
+from kernelmdp.errors import UnknownPropertyError
+from kernelmdp.kernels import Kernel, Product, Scaled, Sum
 from kernelmdp.kernels.base import gram
 from kernelmdp.numerics.modules import Module
+from kernelmdp.types import Key
 
 
 class Basis(Module):
@@ -19,6 +23,12 @@ class Basis(Module):
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]: ...
+
+    def reweighted(
+        self, root: Float[Array, "r r"], change: Callable[[Kernel], Kernel]
+    ) -> Float[Array, "r r"]:
+        """The covariance of root⁻¹w when the kernel is changed; that of features stays I."""
+        return jnp.eye(root.shape[0], dtype=root.dtype)
 
 
 class FeatureBasis(Basis):
@@ -38,6 +48,14 @@ class NystromBasis(Basis):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]:
         return gram(self.kernel, points, self.centres)
+
+    def reweighted(
+        self, root: Float[Array, "r r"], change: Callable[[Kernel], Kernel]
+    ) -> Float[Array, "r r"]:
+        """rootᵀ K(U, U) root, K the matrix of the changed kernel at the centres U."""
+        half = gram(change(self.kernel), self.centres, self.centres) @ root
+        found = root.T @ half
+        return 0.5 * (found + found.T)
 
 
 class FourierBasis(Basis):
@@ -86,6 +104,50 @@ class ScaledBasis(Basis):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]:
         return jnp.sqrt(self.factor.astype(points.dtype)) * self.basis(points)
+
+
+def prior_basis(kernel: Kernel, dimension: int, count: int, *, key: Key) -> Basis:
+    """A random finite basis g with E g(x)ᵀg(y) = k(x, y), for kernels that do not compile.
+
+    Stationary parts get ``count`` random frequencies, parts of finite rank their exact features,
+    and sums, products and multiples combine them.
+    """
+    if kernel.feature_count(dimension) < math.inf:
+        return FeatureBasis(kernel)
+    if kernel.stationary:
+        return FourierBasis(kernel, kernel.frequencies(count, dimension, key=key))
+    return _combined(kernel, dimension, count, key)
+
+
+@functools.singledispatch
+def _combined(kernel: Kernel, dimension: int, count: int, key: Key) -> Basis:
+    raise UnknownPropertyError(
+        f"{kernel} has no spectral law and so no random features; use sample_at on a finite set, "
+        "sample(..., method='lazy'), or a domain on which the kernel compiles"
+    )
+
+
+@_combined.register
+def _of_scaled(kernel: Scaled, dimension: int, count: int, key: Key) -> Basis:
+    return ScaledBasis(prior_basis(kernel.kernel, dimension, count, key=key), kernel.factor)
+
+
+@_combined.register
+def _of_sum(kernel: Sum, dimension: int, count: int, key: Key) -> Basis:
+    left, right = jax.random.split(key)
+    return SideBySide(
+        prior_basis(kernel.left, dimension, count, key=left),
+        prior_basis(kernel.right, dimension, count, key=right),
+    )
+
+
+@_combined.register
+def _of_product(kernel: Product, dimension: int, count: int, key: Key) -> Basis:
+    left, right = jax.random.split(key)
+    return Products(
+        prior_basis(kernel.left, dimension, count, key=left),
+        prior_basis(kernel.right, dimension, count, key=right),
+    )
 
 
 class Memory(Module):

@@ -21,10 +21,9 @@ from kernelmdp.domains import Domain
 from kernelmdp.errors import CompilationError
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
-from kernelmdp.numerics.batching import chunked
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.factor import checked_cholesky, solve_lower, solve_lower_transposed
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import chunked, jit
 
 CANDIDATES = 8192  # points among which centres are chosen
 NET = 200_000  # points on which the residual is measured

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from kernelmdp.domains import Box, Domain, FiniteSet, join
+from kernelmdp.domains import Box, Domain
 from kernelmdp.errors import ApproximationWarning, ArgumentError, CompilationError, ShapeError
 from kernelmdp.gp.basis import FeatureBasis, NystromBasis
 from kernelmdp.gp.compilation import compile_kernel
@@ -20,7 +20,8 @@ from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
 from kernelmdp.gp.tables import TableEngine
 from kernelmdp.gp.weights import WeightEngine
-from kernelmdp.kernels import Coregionalised, Independent, Index, Kernel, OutputKernel
+from kernelmdp.kernels import AnyKernel, Kernel, OutputKernel
+from kernelmdp.kernels.base import Part
 from kernelmdp.numerics.checks import as_dtype, choice, integer, positive, positive_number
 
 ENGINES = ("auto", "exact", "finite rank", "compiled")
@@ -59,7 +60,7 @@ def posterior(
     """
     engine = choice("engine", engine, ENGINES)
     number = as_dtype(dtype)
-    if not isinstance(kernel, Kernel | OutputKernel):
+    if not isinstance(kernel, AnyKernel):
         raise ArgumentError(
             "kernel", "a kernel (kernelmdp.kernel makes one from text)", repr(kernel)
         )
@@ -71,9 +72,9 @@ def posterior(
     if dimension is None:
         raise ArgumentError("dimension", "the number of coordinates, or a domain", None)
     dimension = integer("dimension", dimension, least=1)
-    for own in kernel.parts() if isinstance(kernel, OutputKernel) else (kernel,):
+    for own in kernel.parts():
         own.require_dimension(dimension)
-    outputs = kernel.outputs if isinstance(kernel, OutputKernel) else 1
+    outputs = kernel.outputs
     noise = positive("noise_variance", noise_variance).astype(number)
     if noise.shape not in ((), (1,), (outputs,)):
         raise ShapeError("noise_variance", f"one number or {outputs}", f"{noise.shape[0]} numbers")
@@ -86,8 +87,8 @@ def posterior(
     if domain is not None and domain.finite and math.isfinite(largest):
         tolerance = min(tolerance, 1e-12 * largest)  # finitely many points: as good as exact
     settings = _Settings(
-        domain=_rows_domain(layout, domain),
-        dimension=dimension + 1 if isinstance(layout, Dense) else dimension,
+        domain=None if domain is None else layout.row_domain(domain),
+        dimension=layout.row_dimension(dimension),
         tolerance=positive_number("tolerance", tolerance),
         rank_limit=integer("rank_limit", rank_limit, least=1),
         dtype=number,
@@ -105,7 +106,7 @@ def posterior(
         mean=as_mean(mean, outputs, dimension),
         noise_variance=noise,
         jitter=_jitter(largest, noise, name),
-        scalar=not isinstance(kernel, OutputKernel),
+        scalar=kernel.scalar,
         domain=domain,
         dimension=dimension,
         engine=name,
@@ -113,14 +114,6 @@ def posterior(
         error=max(one.error for one in made),
         error_kind=max((one.kind for one in made), key=["exact", "certified", "empirical"].index),
     )
-
-
-class _Part(NamedTuple):
-    """What one engine is for: ``columns`` functions with kernel scale·kernel."""
-
-    kernel: Kernel
-    scale: float
-    columns: int
 
 
 class _Settings(NamedTuple):
@@ -143,55 +136,41 @@ def _cast(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tree)
 
 
-def _rows_domain(layout: Layout, domain: Domain | None) -> Domain | None:
-    if domain is None or not isinstance(layout, Dense):
-        return domain
-    return join(points=domain, output=FiniteSet.range(layout.outputs))
-
-
 def _arrange(
     kernel: Kernel | OutputKernel, noise: Array, dimension: int
-) -> tuple[Layout, list[_Part]]:
+) -> tuple[Layout, tuple[Part, ...]]:
     """The cheapest layout that is exact, and what each of its engines is for."""
-    if isinstance(kernel, Kernel):
-        return Shared(1), [_Part(kernel, 1.0, 1)]
-    m = kernel.outputs
-    same_noise = bool(jnp.all(noise == noise[0]))
-    if isinstance(kernel, Independent):
-        return Rotated(m, jnp.eye(m)), [_Part(k, 1.0, 1) for k in kernel.kernels]
-    if isinstance(kernel, Coregionalised):
-        if isinstance(kernel.index, Index):
-            if same_noise:
-                return Shared(m), [_Part(kernel.kernel, 1.0, m)]
-            return Rotated(m, jnp.eye(m)), [_Part(kernel.kernel, 1.0, 1)] * m
-        if same_noise:
-            lengths = jnp.linalg.norm(kernel.index.root, axis=0)
-            parts = [_Part(kernel.kernel, float(b) ** 2, 1) for b in lengths]
-            return Rotated(m, kernel.index.root / lengths[None, :]), parts
-    return Dense(m), [_Part(kernel.as_scalar(dimension), 1.0, 1)]
+    split = kernel.split(same_noise=bool(jnp.all(noise == noise[0])))
+    if split is None:
+        return Dense(kernel.outputs), (Part(kernel.as_scalar(dimension)),)
+    if split.axes is None:
+        return Shared(kernel.outputs), split.parts
+    return Rotated(kernel.outputs, split.axes), split.parts
 
 
-def _make(part: _Part, engine: str, settings: _Settings) -> _Made:
+def _make(part: Part, engine: str, settings: _Settings) -> _Made:
+    """The engine of ``part.copies`` functions with kernel scale·kernel."""
     domain, dimension, tolerance, rank_limit, dtype = settings
+    scale = part.length**2
     kernel = _cast(part.kernel, dtype)
     rank = kernel.feature_count(dimension)
-    spread = math.sqrt(part.scale)
+    spread = math.sqrt(scale)
     if engine == "finite rank" and rank == math.inf:
         raise ArgumentError("engine", "'compiled' or 'exact' for a kernel of infinite rank", engine)
     if kernel.cell_count is not None and engine in ("auto", "finite rank"):
-        variance = part.scale * kernel.variance(jnp.zeros(dimension, dtype))
-        table = TableEngine.prior(kernel, jnp.asarray(variance, dtype), part.columns)
+        variance = scale * kernel.variance(jnp.zeros(dimension, dtype))
+        table = TableEngine.prior(kernel, jnp.asarray(variance, dtype), part.copies)
         return _Made(table, "finite rank", rank, 0.0, "exact")
     if rank <= rank_limit and engine in ("auto", "finite rank"):
         root = spread * jnp.eye(int(rank), dtype=dtype)
-        weights = WeightEngine.prior(FeatureBasis(kernel), root, part.columns)
+        weights = WeightEngine.prior(FeatureBasis(kernel), root, part.copies)
         return _Made(weights, "finite rank", rank, 0.0, "exact")
     if engine == "compiled" and domain is None:
         raise ArgumentError("domain", "a domain to compile the kernel on", None)
     if engine in ("auto", "compiled") and domain is not None:
         try:
             made = compile_kernel(
-                part.kernel, domain, tolerance=tolerance / part.scale, rank_limit=rank_limit
+                part.kernel, domain, tolerance=tolerance / scale, rank_limit=rank_limit
             )
         except CompilationError:
             if engine == "compiled":
@@ -199,10 +178,10 @@ def _make(part: _Part, engine: str, settings: _Settings) -> _Made:
         else:
             basis = NystromBasis(kernel, jnp.asarray(made.centres, dtype))
             root = spread * jnp.asarray(made.root, dtype)
-            weights = WeightEngine.prior(basis, root, part.columns)
-            return _Made(weights, "compiled", made.rank, made.error * part.scale, made.kind)
-    scaled = kernel if part.scale == 1.0 else _cast(kernel * part.scale, dtype)
-    exact = ExactEngine.prior(scaled, dimension, part.columns, dtype)
+            weights = WeightEngine.prior(basis, root, part.copies)
+            return _Made(weights, "compiled", made.rank, made.error * scale, made.kind)
+    scaled = kernel if scale == 1.0 else _cast(kernel * scale, dtype)
+    exact = ExactEngine.prior(scaled, dimension, part.copies, dtype)
     return _Made(exact, "exact", rank, 0.0, "exact")
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from kernelmdp.errors import UnknownPropertyError
+from kernelmdp.gp.basis import Basis
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
@@ -68,6 +70,19 @@ class Engine(Module):
     @abc.abstractmethod
     def reserve(self, rows: int) -> "Engine":
         """The same posterior with room for that many more rows."""
+
+    @property
+    def in_order_variances(self) -> Float[Array, " c"]:
+        """σ²_{t−1}(x_t), the variance of each value given the rows before it; 0 in padding."""
+        raise UnknownPropertyError("in-order variances are kept by the exact engine, one factor")
+
+    def prior_variance(self, points: Float[Array, "n d"]) -> Float[Array, " n"] | None:
+        """k(x, x) where variances are what is left of it, so that they may cancel; else None."""
+        return None
+
+    def weight_form(self, dimension: int) -> tuple[Basis, Float[Array, "r r"]] | None:
+        """g and root with f(z) = g(z)ᵀ root ξ, ξ ~ N(0, I), before any data; None without such."""
+        return None
 
     # Some engines can remember what they need at points that are asked for again and again.
 

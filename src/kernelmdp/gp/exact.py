@@ -13,19 +13,17 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.gp.basis import Basis
+from kernelmdp.gp.basis import Basis, prior_basis
 from kernelmdp.gp.engines import Engine, Path
-from kernelmdp.gp.fourier import prior_basis
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
-from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import (
     checked_cholesky,
     cholesky,
     solve_lower,
     solve_lower_transposed,
 )
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import in_chunks, jit
 from kernelmdp.types import Key
 
 FIRST, STEP = 256, 128  # smallest capacity, and what growing capacities are multiples of
@@ -152,7 +150,6 @@ class ExactEngine(Engine):
 
     @property
     def in_order_variances(self) -> Float[Array, " c"]:
-        """σ²_{t−1}(x_t), the variance of each value given the rows before it; 0 in padding."""
         return jnp.diagonal(self.factor) ** 2 - self.noise
 
     def moments(

@@ -25,9 +25,8 @@ from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
 from kernelmdp.kernels import Independent, Kernel, Periodic, SquaredExponential
 from kernelmdp.numerics import fast
-from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
-from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.modules import Module, in_chunks, jit
 from kernelmdp.types import Key
 
 #: Added to K(U, U), as a share of the signal variance: centres may repeat or nearly so.

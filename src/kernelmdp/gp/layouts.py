@@ -12,8 +12,10 @@ import functools
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from kernelmdp.domains import Domain, FiniteSet, join
 from kernelmdp.kernels.outputs import with_outputs
 from kernelmdp.numerics.modules import Module
 
@@ -26,6 +28,28 @@ class Layout(Module):
     def rows(self, points: Float[Array, "n d"]) -> Float[Array, "rows d1"]:
         """The points an engine sees."""
         return points
+
+    @property
+    def rows_per_point(self) -> int:
+        """How many rows an engine sees of one point."""
+        return 1
+
+    def row_dimension(self, dimension: int) -> int:
+        """Coordinates of a row, for points of that many coordinates."""
+        return dimension
+
+    def row_domain(self, domain: Domain) -> Domain:
+        """Where rows live, for points of this domain."""
+        return domain
+
+    @property
+    def one_factor(self) -> bool:
+        """Whether the factor of a single engine is that of all outputs."""
+        return True
+
+    def groups(self) -> list[slice] | None:
+        """The outputs that each engine has for itself; None where engines share outputs."""
+        return None
 
     @abc.abstractmethod
     def targets(
@@ -55,6 +79,9 @@ class Shared(Layout):
 
     outputs: int = eqx.field(static=True)
 
+    def groups(self) -> list[slice] | None:
+        return [slice(0, self.outputs)]
+
     def targets(
         self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
     ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
@@ -78,6 +105,15 @@ class Rotated(Layout):
 
     outputs: int = eqx.field(static=True)
     rotation: Float[Array, "m q"]
+
+    @property
+    def one_factor(self) -> bool:
+        return False
+
+    def groups(self) -> list[slice] | None:
+        if not np.array_equal(self.rotation, np.eye(self.outputs)):
+            return None
+        return [slice(j, j + 1) for j in range(self.outputs)]
 
     def targets(
         self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
@@ -104,6 +140,16 @@ class Dense(Layout):
     """One engine on rows (x, i)."""
 
     outputs: int = eqx.field(static=True)
+
+    @property
+    def rows_per_point(self) -> int:
+        return self.outputs
+
+    def row_dimension(self, dimension: int) -> int:
+        return dimension + 1
+
+    def row_domain(self, domain: Domain) -> Domain:
+        return join(points=domain, output=FiniteSet.range(self.outputs))
 
     def rows(self, points: Float[Array, "n d"]) -> Float[Array, "rows d1"]:
         return with_outputs(points, self.outputs)

@@ -80,7 +80,7 @@ def as_mean(mean: Any, outputs: int, dimension: int) -> Mean:
     """None or "zero", "identity", a function of one point, or a Mean."""
     if mean is None or mean == "zero":
         return Zero(outputs)
-    if isinstance(mean, str) and mean == "identity":
+    if mean == "identity":
         if outputs > dimension:
             raise ArgumentError("mean", f"'identity' with at most {dimension} outputs", outputs)
         return Identity(outputs)

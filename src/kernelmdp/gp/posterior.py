@@ -1,6 +1,6 @@
 """Posteriors: one contract, three engines (exact, finite rank, compiled)."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from kernelmdp.errors import (
 )
 from kernelmdp.gp.engines import Engine
 from kernelmdp.gp.exact import ExactEngine
-from kernelmdp.gp.layouts import Dense, Layout, Rotated
+from kernelmdp.gp.layouts import Layout
 from kernelmdp.gp.means import Mean
 from kernelmdp.gp.samples import FunctionSample, LazySample
 from kernelmdp.kernels import Kernel, OutputKernel
@@ -78,8 +78,7 @@ class Posterior(Module):
     @property
     def count(self) -> int:
         """Number of points conditioned on."""
-        rows = int(self.engines[0].count)
-        return rows // self.outputs if isinstance(self.layout, Dense) else rows
+        return int(self.engines[0].count) // self.layout.rows_per_point
 
     @property
     def information_gain(self) -> float:
@@ -89,7 +88,7 @@ class Posterior(Module):
     @property
     def in_order_variances(self) -> Float[Array, "n m"]:
         """σ²_{t−1}(x_t) for every observation in time order, read off the exact engine's factor."""
-        if not isinstance(self.engines[0], ExactEngine) or isinstance(self.layout, Rotated):
+        if not self.layout.one_factor:
             raise UnknownPropertyError(
                 "in-order variances are kept by the exact engine, one factor"
             )
@@ -110,7 +109,7 @@ class Posterior(Module):
         if self.engine == "exact":
             if is_traced(self, x, y):
                 raise ArgumentError("engine", "finite rank or compiled inside jit", "exact")
-            rows = x.shape[0] * (self.outputs if isinstance(self.layout, Dense) else 1)
+            rows = x.shape[0] * self.layout.rows_per_point
             roomy = tuple(engine.reserve(rows) for engine in self.engines)
             ready = changed(self, engines=roomy)
         return self.advanced(*advance(ready, x, y.astype(self.dtype)))
@@ -163,7 +162,7 @@ class Posterior(Module):
         if (method == "weights" and exact) or (method in ("pathwise", "lazy") and not exact):
             raise ArgumentError("method", f"one that the {self.engine} engine has", repr(method))
         if method == "lazy":
-            engines = tuple(e for e in self.engines if isinstance(e, ExactEngine))
+            engines = cast(tuple[ExactEngine, ...], self.engines)
             return LazySample(self.layout, engines, self.mean, scalar=self.scalar, key=key)
         frequencies = integer("frequencies", frequencies, least=1)
         keys = jax.random.split(key, len(self.engines))
@@ -230,9 +229,7 @@ class Posterior(Module):
         if not is_traced(x):
             if self.engine == "compiled" and self.domain is not None:
                 self.domain.require_inside(argument, x)
-            for part in (
-                self.kernel.parts() if isinstance(self.kernel, OutputKernel) else (self.kernel,)
-            ):
+            for part in self.kernel.parts():
                 part.require_points(np.asarray(x))
         return x
 
@@ -272,9 +269,10 @@ def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
     mean = posterior.mean(z) + layout.values([m for m, _ in moments])
     variance = layout.variances([v for _, v in moments])
     lowest = jnp.min(variance, initial=0.0)
-    exact = [engine for engine in posterior.engines if isinstance(engine, ExactEngine)]
-    if exact:
-        largest = jnp.stack([jnp.max(engine.prior_variance(rows), initial=0.0) for engine in exact])
+    priors = [engine.prior_variance(rows) for engine in posterior.engines]
+    before = [prior for prior in priors if prior is not None]
+    if before:
+        largest = jnp.stack([jnp.max(prior, initial=0.0) for prior in before])
         lowest = lowest / jnp.maximum(jnp.max(largest), jnp.finfo(z.dtype).tiny)
     std = jnp.sqrt(jnp.maximum(variance, 0))
     return (mean[:, 0], std[:, 0], lowest) if posterior.scalar else (mean, std, lowest)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from kernelmdp.gp.basis import Basis, FeatureBasis
 from kernelmdp.gp.engines import Engine, Path
 from kernelmdp.kernels import Kernel
 from kernelmdp.types import Key
@@ -102,6 +103,12 @@ class TableEngine(Engine):
 
     def gain(self) -> Float[Array, ""]:
         return 0.5 * jnp.sum(jnp.log1p(self.variance * self.precision))
+
+    def weight_form(self, dimension: int) -> tuple[Basis, Float[Array, "c c"]]:
+        dtype = self.precision.dtype
+        own = self.kernel.variance(jnp.zeros(dimension, dtype))
+        spread = jnp.sqrt(self.variance / own)
+        return FeatureBasis(self.kernel), spread * jnp.eye(self.precision.shape[0], dtype=dtype)
 
     def reserve(self, rows: int) -> "TableEngine":
         return self

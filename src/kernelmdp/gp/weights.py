@@ -22,9 +22,8 @@ from jaxtyping import Array, Float, Int
 
 from kernelmdp.gp.basis import Basis, Memory, Moments, remembered
 from kernelmdp.gp.engines import Engine, Path
-from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import cholesky, lower_root, solve_lower, squared_lengths
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import changed, in_chunks
 from kernelmdp.types import Key
 
 #: Rows conditioned on at once; more would cost h³ in the small factor.
@@ -199,6 +198,9 @@ class WeightEngine(Engine):
 
     def reserve(self, rows: int) -> "WeightEngine":
         return self
+
+    def weight_form(self, dimension: int) -> tuple[Basis, Float[Array, "r r"]]:
+        return self.basis, self.root
 
     @property
     def remembered(self) -> Memory | None:

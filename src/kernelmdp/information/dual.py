@@ -28,9 +28,8 @@ from kernelmdp.domains import Domain
 from kernelmdp.gp.compilation import CERTIFIED_DIMENSION, pivots
 from kernelmdp.kernels import Kernel, facts
 from kernelmdp.kernels.base import gram, variances
-from kernelmdp.numerics.batching import chunked
 from kernelmdp.numerics.factor import cholesky, solve_lower
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import chunked, jit
 
 NETS = {1: 40_001, 2: 90_000, 3: 200_000, 4: 200_000}  # points on which the supremum is measured
 CANDIDATES = {1: 257, 2: 1_681, 3: 3_375, 4: 4_096}  # points a design chooses among

@@ -1,30 +1,18 @@
 """Information gain: realised by data, and the maximum over all designs, bounded on both sides."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.domains import Domain, FiniteSet
+from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
-from kernelmdp.information import closed_forms, dual, series_bounds
-from kernelmdp.kernels import (
-    Coregionalised,
-    Independent,
-    Index,
-    Kernel,
-    Matern,
-    OutputKernel,
-    OutputSum,
-    Product,
-    Restricted,
-    Scaled,
-    SquaredExponential,
-    Sum,
-)
+from kernelmdp.information import closed_forms, dual
+from kernelmdp.information.kernel_bounds import composed, series
+from kernelmdp.kernels import Coregionalised, Independent, Kernel, OutputKernel, OutputSum
 from kernelmdp.numerics.checks import as_points, integer, positive_number
 from kernelmdp.numerics.factor import checked_cholesky
 
@@ -90,7 +78,7 @@ def maximum_gain(
         )
     method = min(bounds, key=lambda name: bounds[name])
     return MaximumGain(
-        lower=min(_lower(kernel, domain, n, noise), bounds[method]),
+        lower=min(_lower(kernel.bind(domain.names), domain, n, noise), bounds[method]),
         upper=bounds[method],
         method=method,
         bounds=bounds,
@@ -129,47 +117,28 @@ def upper_bounds(
     >>> min(bounds.values()) > 0
     True
     """
-    if isinstance(kernel, OutputKernel):
-        return _output_bounds(kernel.bind(domain.names), domain, n, noise, designs)
-    kernel = kernel.bind(domain.names)
+    return _upper(kernel.bind(domain.names), domain, n, noise, designs)
+
+
+@functools.singledispatch
+def _upper(kernel: Any, domain: Domain, n: int, noise: float, designs: bool) -> dict[str, float]:
+    raise ArgumentError("kernel", "k @ Index, k @ Coregional, Independent or their sum", kernel)
+
+
+@_upper.register
+def _of_kernel(
+    kernel: Kernel, domain: Domain, n: int, noise: float, designs: bool
+) -> dict[str, float]:
     bounds = _closed_bounds(kernel, domain, n, noise)
     if designs and dual.applicable(kernel, domain):
         bounds["dual"] = dual.ladder(kernel, domain).bound(n / noise)
     best = lambda k, on, at: _best(upper_bounds(k, on, n, at, designs=designs))  # noqa: E731
-    if isinstance(kernel, Restricted):
-        # Only the coordinates it looks at matter, which may bring the dual within reach.
-        name, value = best(kernel.kernel, domain.project(kernel.positions), noise)
-        bounds[f"restricted: {name}"] = value
-    if isinstance(kernel, Scaled):
-        name, value = best(kernel.kernel, domain, noise / float(kernel.factor))
-        bounds[f"scaled: {name}"] = value
-    if isinstance(kernel, Sum):
-        (first, a), (second, b) = (
-            best(kernel.left, domain, noise),
-            best(kernel.right, domain, noise),
-        )
-        bounds[f"sum rule: {first} + {second}"] = closed_forms.sum_rule(a, b)
-    if isinstance(kernel, Product):
-        bounds.update(_product_bounds(kernel, domain, noise, best))
+    bounds.update(composed(kernel, domain, noise, best))
     return {name: value for name, value in bounds.items() if math.isfinite(value)}
 
 
 def _best(bounds: dict[str, float]) -> tuple[str, float]:
     return min(bounds.items(), key=lambda item: item[1], default=("none", math.inf))
-
-
-def _product_bounds(
-    kernel: Product, domain: Domain, noise: float, best: Callable[..., tuple[str, float]]
-) -> dict[str, float]:
-    """γ(k₁k₂; λ) ≤ D γ(k₁; Dλ/κ₂) when k₂ has rank D and variance at most κ₂."""
-    found = {}
-    for other, finite in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
-        rank = finite.feature_count(domain.dimension)
-        top = finite.variance_bound(domain)
-        if math.isfinite(rank) and 0 < top < math.inf:
-            name, value = best(other, domain, rank * noise / top)
-            found[f"product rule: rank {rank:g} x {name}"] = rank * value
-    return found
 
 
 def _closed_bounds(kernel: Kernel, domain: Domain, n: int, noise: float) -> dict[str, float]:
@@ -181,120 +150,88 @@ def _closed_bounds(kernel: Kernel, domain: Domain, n: int, noise: float) -> dict
     if math.isfinite(top):
         bounds["trivial"] = closed_forms.trivial(variance_bound=top, n=n, noise_variance=noise)
         rank = kernel.feature_count(domain.dimension)
-        if isinstance(domain, FiniteSet):
-            rank = min(rank, domain.count)
+        if domain.points is not None:
+            rank = min(rank, len(domain.points))
         if math.isfinite(rank):
             bounds["finite rank"] = closed_forms.finite_rank(
                 rank=int(rank), variance_bound=top, n=n, noise_variance=noise
             )
-    cells = _cells(kernel)
+    cells = kernel.cell_count if kernel.indicator else None
     if cells is not None:
-        cells = min(cells, domain.count) if isinstance(domain, FiniteSet) else cells
+        cells = cells if domain.points is None else min(cells, len(domain.points))
         bounds["one-hot (exact)"] = closed_forms.one_hot(cells=cells, n=n, noise_variance=noise)
-    if isinstance(kernel, SquaredExponential | Matern) and not domain.finite:
-        low, high = domain.bounds
-        sides = (high - low) / np.asarray(kernel.lengthscale, dtype=float)
-        if isinstance(kernel, SquaredExponential):
-            bounds["tensor"] = series_bounds.tensor(sides=sides, n=n, noise_variance=noise)
-            bounds["taylor"] = series_bounds.taylor(
-                dimension=len(sides),
-                radius=float(np.linalg.norm(sides)) / 2,
-                n=n,
-                noise_variance=noise,
-            )
-        if len(sides) <= 3:
-            bounds["fourier"] = _fourier(kernel, sides, n, noise)
+    if not domain.finite:
+        bounds.update(series(kernel, domain, n, noise))
     return bounds
 
 
-def _fourier(kernel: SquaredExponential | Matern, sides: np.ndarray, n: int, noise: float) -> float:
-    """In coordinates scaled to unit lengthscale, on the cube of the longest side."""
-    unit = SquaredExponential() if isinstance(kernel, SquaredExponential) else Matern(kernel.nu)
-    d = len(sides)
+# Structured gains: all outputs are seen at each of the n points.
 
-    def along(squared: np.ndarray) -> np.ndarray:
-        # An isotropic function of |ω|², evaluated on the first axis.
-        frequency = (
-            jnp.zeros((*np.shape(squared), d)).at[..., 0].set(jnp.sqrt(jnp.asarray(squared)))
-        )
-        return np.asarray(unit.spectral_density(frequency))
 
-    def radial(distance: np.ndarray) -> np.ndarray:
-        r = np.atleast_1d(distance)
-        values = np.asarray(unit(r.reshape(-1, 1), np.zeros((1, 1)))).reshape(r.shape)
-        return values if np.ndim(distance) else values[0]
+@_upper.register
+def _of_coregionalised(
+    kernel: Coregionalised, domain: Domain, n: int, noise: float, designs: bool
+) -> dict[str, float]:
+    scales = _scales(kernel)
+    parts = {
+        b: _best(upper_bounds(kernel.kernel, domain, n, noise / b, designs=designs))
+        for b in set(scales)
+    }
+    total = sum(parts[b][1] for b in scales)
+    bounds = {f"structured: {'/'.join(sorted({name for name, _ in parts.values()}))}": total}
+    if designs and len(set(scales)) > 1 and dual.applicable(kernel.kernel, domain):
+        # One design must serve all outputs, which the sum above does not know.
+        rungs = dual.ladder(kernel.kernel, domain, scales)
+        bounds["structured dual"] = rungs.bound(n / noise)
+    return bounds
 
-    return series_bounds.fourier(
-        spectral_density=along,
-        radial_kernel=radial,
-        dimension=d,
-        width=float(sides.max()),
-        n=n,
-        noise_variance=noise,
+
+@_upper.register
+def _of_independent(
+    kernel: Independent, domain: Domain, n: int, noise: float, designs: bool
+) -> dict[str, float]:
+    each = [_best(upper_bounds(k, domain, n, noise, designs=designs)) for k in kernel.kernels]
+    names = "/".join(sorted({name for name, _ in each}))
+    return {f"independent: {names}": sum(value for _, value in each)}
+
+
+@_upper.register
+def _of_output_sum(
+    kernel: OutputSum, domain: Domain, n: int, noise: float, designs: bool
+) -> dict[str, float]:
+    (first, a), (second, b) = (
+        _best(upper_bounds(part, domain, n, noise, designs=designs)) for part in kernel.terms()
     )
-
-
-def _cells(kernel: Kernel) -> int | None:
-    """Number of cells when the kernel is 1{x = y} on a table, else None."""
-    if isinstance(kernel, Index):
-        return kernel.size
-    if isinstance(kernel, Restricted):
-        return _cells(kernel.kernel)
-    if isinstance(kernel, Product):
-        left, right = _cells(kernel.left), _cells(kernel.right)
-        return None if left is None or right is None else left * right
-    return None
+    return {f"sum rule: {first} + {second}": closed_forms.sum_rule(a, b)}
 
 
 def _scales(kernel: Coregionalised) -> tuple[float, ...]:
-    if isinstance(kernel.index, Index):
-        return (1.0,) * kernel.index.size
-    return tuple(float(b) for b in np.sum(np.asarray(kernel.index.root) ** 2, axis=0))
+    """b_j of every independent output of k ⊗ B."""
+    split = kernel.split(same_noise=True)
+    assert split is not None
+    return tuple(part.scale for part in split.parts for _ in range(part.copies))
 
 
-def _output_bounds(
-    kernel: OutputKernel, domain: Domain, n: int, noise: float, designs: bool
-) -> dict[str, float]:
-    """Structured gains: all outputs are seen at each of the n points."""
-    if isinstance(kernel, Coregionalised):
-        scales = _scales(kernel)
-        parts = {
-            b: _best(upper_bounds(kernel.kernel, domain, n, noise / b, designs=designs))
-            for b in set(scales)
-        }
-        total = sum(parts[b][1] for b in scales)
-        bounds = {f"structured: {'/'.join(sorted({name for name, _ in parts.values()}))}": total}
-        if designs and len(set(scales)) > 1 and dual.applicable(kernel.kernel, domain):
-            # One design must serve all outputs, which the sum above does not know.
-            rungs = dual.ladder(kernel.kernel, domain, scales)
-            bounds["structured dual"] = rungs.bound(n / noise)
-        return bounds
-    if isinstance(kernel, Independent):
-        each = [_best(upper_bounds(k, domain, n, noise, designs=designs)) for k in kernel.kernels]
-        names = "/".join(sorted({name for name, _ in each}))
-        return {f"independent: {names}": sum(value for _, value in each)}
-    if isinstance(kernel, OutputSum):
-        (first, a), (second, b) = (
-            _best(upper_bounds(part, domain, n, noise, designs=designs))
-            for part in (kernel.left, kernel.right)
-        )
-        return {f"sum rule: {first} + {second}": closed_forms.sum_rule(a, b)}
-    raise ArgumentError("kernel", "k @ Index, k @ Coregional, Independent or their sum", kernel)
-
-
-def _lower(kernel: Kernel | OutputKernel, domain: Domain, n: int, noise: float) -> float:
+@functools.singledispatch
+def _lower(kernel: Any, domain: Domain, n: int, noise: float) -> float:
     """The gain of a good design: rounded from the dual's weights, or the best single part's."""
-    if isinstance(kernel, OutputKernel):
-        kernel = kernel.bind(domain.names)
-        if isinstance(kernel, Coregionalised):
-            scales = _scales(kernel)
-            if len(set(scales)) == 1:  # one design is best for every output
-                return len(scales) * _lower(kernel.kernel, domain, n, noise / scales[0])
-            return dual.ladder(kernel.kernel, domain, scales).lower(n, noise)
-        # Gains of the other parts only add: what one part can gain is gained.
-        return max(_lower(part, domain, n, noise) for part in _members(kernel))
+    # Gains of the other parts only add: what one part can gain is gained.
+    return max(_lower(part, domain, n, noise) for part in kernel.parts())
+
+
+@_lower.register
+def _lower_of_kernel(kernel: Kernel, domain: Domain, n: int, noise: float) -> float:
     return dual.ladder(kernel, domain).lower(n, noise)
 
 
-def _members(kernel: OutputKernel) -> tuple[Kernel | OutputKernel, ...]:
-    return (kernel.left, kernel.right) if isinstance(kernel, OutputSum) else kernel.parts()
+@_lower.register
+def _lower_of_coregionalised(kernel: Coregionalised, domain: Domain, n: int, noise: float) -> float:
+    scales = _scales(kernel)
+    if len(set(scales)) == 1:  # one design is best for every output
+        return len(scales) * _lower(kernel.kernel, domain, n, noise / scales[0])
+    return dual.ladder(kernel.kernel, domain, scales).lower(n, noise)
+
+
+@_lower.register
+def _lower_of_sum(kernel: OutputSum, domain: Domain, n: int, noise: float) -> float:
+    return max(_lower(part, domain, n, noise) for part in kernel.terms())

@@ -1,4 +1,4 @@
-"""Kernels: functions of two points, and their algebra.
+"""What every kernel answers. ``algebra.py`` has sums and products, ``outputs.py`` several outputs.
 
 A kernel defines ``pair(x, y)`` for one pair of points; batching happens here, once. Parameters are
 array leaves of a pytree, so kernels pass through ``jit``, ``vmap`` and ``grad``; what fixes shapes
@@ -7,33 +7,142 @@ array leaves of a pytree, so kernels pass through ``jit``, ``vmap`` and ``grad``
 
 import abc
 import math
-import operator
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
-from kernelmdp.errors import ArgumentError, ShapeError, UnknownPropertyError
-from kernelmdp.kernels import facts as rules
+from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.kernels.facts import Facts
-from kernelmdp.numerics.checks import as_points, positive
+from kernelmdp.numerics.checks import as_points
 from kernelmdp.numerics.factor import is_traced
-from kernelmdp.types import AnyArray, Key, Matrix, Point, Scalar, Vector
-
-if TYPE_CHECKING:
-    from kernelmdp.kernels.outputs import Coregionalised
 from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.types import AnyArray, Key, Matrix, Point, Scalar, Vector
 
 # How tightly a form binds in text: a + b, a * b, atom.
 SUM, PRODUCT, ATOM = 0, 1, 2
 
+C = TypeVar("C", bound=Callable[..., Any])
+K = TypeVar("K")
+#: The classes that operators on kernels make, by the operation. They derive from ``Kernel``, so
+#: their own files enter them here.
+OPERATIONS: dict[str, Callable[..., Any]] = {}
 
-class Kernel(Module):
+
+def operation(name: str) -> Callable[[C], C]:
+    """Enter a class as what an operator on kernels makes."""
+
+    def enter(made: C) -> C:
+        OPERATIONS[name] = made
+        return made
+
+    return enter
+
+
+class Part(NamedTuple):
+    """scale · kernel: the kernel of ``copies`` independent functions.
+
+    ``length`` is √scale, computed by itself: its square may differ in the last digit.
+    """
+
+    kernel: "Kernel"
+    scale: float = 1.0
+    length: float = 1.0
+    copies: int = 1
+
+
+class Split(NamedTuple):
+    """Outputs as combinations of independent functions, which the parts describe.
+
+    Output i is Σ_j axes[i, j] g_j, where g_j has the kernel of part j and ``axes`` (m, q) has
+    orthonormal columns. Without axes there is one part, and every output is a copy of it.
+    """
+
+    parts: tuple[Part, ...]
+    axes: Float[Array, "m q"] | None = None
+
+
+class AnyKernel(Module):
+    """What kernels of one output (``Kernel``) and of several (``OutputKernel``) both answer.
+
+    >>> import kernelmdp as km
+    >>> [(k.outputs, k.scalar) for k in (km.kernel("linear"), km.kernel("linear @ index(2)"))]
+    [(1, True), (2, False)]
+    """
+
+    @property
+    @abc.abstractmethod
+    def outputs(self) -> int:
+        """Number of outputs m; 1 for a kernel on points alone."""
+
+    @property
+    def scalar(self) -> bool:
+        """Whether it is a kernel on points alone, and not on pairs of a point and an output."""
+        return False
+
+    @abc.abstractmethod
+    def parts(self) -> tuple["Kernel", ...]:
+        """The kernels on points that it is made of."""
+
+    @abc.abstractmethod
+    def split(self, *, same_noise: bool) -> Split | None:
+        """Its outputs as independent functions.
+
+        Args:
+            same_noise: Whether all outputs are observed with one noise variance. A rotation of
+                the outputs then leaves the noise independent.
+
+        Returns:
+            The independent functions, or None where outputs stay correlated.
+        """
+
+    @abc.abstractmethod
+    def as_scalar(self, dimension: int) -> "Kernel":
+        """As a kernel on points alone: with several outputs on (x, i), the output last."""
+
+    @abc.abstractmethod
+    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> Any:
+        """The kernel with coordinate names, such as state and action, replaced by positions."""
+
+    @abc.abstractmethod
+    def variance_bound(self, domain: Domain) -> float:
+        """κ: an upper bound of the variance on the domain, of every output."""
+
+    @abc.abstractmethod
+    def facts_of(self, output: int, domain: Domain) -> Facts:
+        """Variance bound and smoothness, on a domain, of the kernel of one output."""
+
+    @abc.abstractmethod
+    def __call__(self, first: Any, second: Any = None) -> Matrix:
+        """The matrix of the kernel between rows of ``first`` (n, d) and ``second`` (k, d)."""
+
+    @abc.abstractmethod
+    def _text(self) -> tuple[str, int]:
+        """The text form and how tightly it binds."""
+
+    def astype(self: K, dtype: Any) -> K:
+        """The kernel with its parameters in another precision."""
+        cast = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
+        return jax.tree.map(cast, self)
+
+    def text(self) -> str:
+        """The form that ``kernelmdp.kernel`` parses."""
+        return self._text()[0]
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, AnyKernel) or other.scalar != self.scalar:
+            return NotImplemented
+        return OPERATIONS["sum" if self.scalar else "sum of outputs"](self, other)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+class Kernel(AnyKernel):
     """A positive semi-definite function of two points in d coordinates.
 
     >>> import kernelmdp as km
@@ -50,9 +159,25 @@ class Kernel(Module):
     def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
         """Constants of the kernel on the box from low to high."""
 
-    @abc.abstractmethod
-    def _text(self) -> tuple[str, int]:
-        """The text form and how tightly it binds."""
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    @property
+    def scalar(self) -> bool:
+        return True
+
+    def parts(self) -> tuple["Kernel", ...]:
+        return (self,)
+
+    def split(self, *, same_noise: bool) -> Split:
+        return Split((Part(self),))
+
+    def as_scalar(self, dimension: int) -> "Kernel":
+        return self
+
+    def facts_of(self, output: int, domain: Domain) -> Facts:
+        return self.facts(domain)
 
     # What composite kernels and special kernels refine.
 
@@ -68,6 +193,11 @@ class Kernel(Module):
     def cell_count(self) -> int | None:
         """Number of cells when k(x, y) = c·1{x and y in the same cell}, c constant; else None."""
         return None
+
+    @property
+    def indicator(self) -> bool:
+        """Whether k(x, y) = 1{x and y in the same cell}, without a factor."""
+        return False
 
     def cell(self, x: Point) -> jax.Array:
         """The number of the cell of a point, for a kernel with cells."""
@@ -134,46 +264,29 @@ class Kernel(Module):
         """Number of features, a bound on the rank on the domain: a whole number, or infinity."""
         return self.bind(domain.names).feature_count(domain.dimension)
 
-    def on(self, coordinates: str | int | Iterable[int]) -> "Restricted":
+    def on(self, coordinates: str | int | Iterable[int]) -> "Kernel":
         """The kernel applied to some coordinates only, by position or by name."""
-        return Restricted(self, coordinates)
-
-    def astype(self, dtype: Any) -> "Kernel":
-        """The kernel with its parameters in another precision."""
-        cast = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
-        return jax.tree.map(cast, self)
-
-    def text(self) -> str:
-        """The form that ``kernelmdp.kernel`` parses."""
-        return self._text()[0]
+        return OPERATIONS["restriction"](self, coordinates)
 
     def _require(self, points: AnyArray) -> None:
         self.require_dimension(points.shape[1])
         if not is_traced(points):
             self.require_points(np.asarray(points))
 
-    def __add__(self, other: Any) -> "Sum":
-        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
-
     def __mul__(self, other: Any) -> "Kernel":
         if isinstance(other, Kernel):
-            return Product(self, other)
-        return NotImplemented if not _is_number(other) else Scaled(self, other)
+            return OPERATIONS["product"](self, other)
+        return OPERATIONS["multiple"](self, other) if _is_number(other) else NotImplemented
 
     def __rmul__(self, other: Any) -> "Kernel":
-        return Scaled(self, other) if _is_number(other) else NotImplemented
+        return OPERATIONS["multiple"](self, other) if _is_number(other) else NotImplemented
 
-    def __matmul__(self, other: Any) -> "Coregionalised":
-        from kernelmdp.kernels.outputs import Coregionalised
-
-        return Coregionalised(self, other)
-
-    def __repr__(self) -> str:
-        return self.text()
+    def __matmul__(self, other: Any) -> Any:
+        return OPERATIONS["outputs"](self, other)
 
 
 def _is_number(value: Any) -> bool:
-    return np.ndim(value) == 0 and not isinstance(value, str | Kernel)
+    return np.ndim(value) == 0 and not isinstance(value, str)
 
 
 @jit
@@ -193,290 +306,3 @@ def embrace(kernel: Kernel, level: int) -> str:
     """Text of an operand, in parentheses when it binds more loosely than its surroundings."""
     text, binds = kernel._text()
     return text if binds >= level else f"({text})"
-
-
-class Sum(Kernel):
-    """k₁ + k₂; with restrictions to different coordinates, the paper's k₁ ⊕ k₂.
-
-    >>> import kernelmdp as km
-    >>> type(km.kernel("se(1.0) + linear")).__name__
-    'Sum'
-    """
-
-    left: Kernel
-    right: Kernel
-
-    def pair(self, x: Point, y: Point) -> Scalar:
-        return self.left.pair(x, y) + self.right.pair(x, y)
-
-    def variance(self, x: Point) -> Scalar:
-        return self.left.variance(x) + self.right.variance(x)
-
-    def feature_count(self, dimension: int) -> float:
-        return self.left.feature_count(dimension) + self.right.feature_count(dimension)
-
-    def features(self, x: Point) -> Vector:
-        return jnp.concatenate([self.left.features(x), self.right.features(x)])
-
-    @property
-    def stationary(self) -> bool:
-        return self.left.stationary and self.right.stationary
-
-    def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
-        which, left, right = jax.random.split(key, 3)
-        first = self.left.frequencies(count, dimension, key=left)
-        second = self.right.frequencies(count, dimension, key=right)
-        origin = jnp.zeros(dimension, first.dtype)
-        weight = self.left.variance(origin) / self.variance(origin)
-        return jnp.where(jax.random.uniform(which, (count, 1), first.dtype) < weight, first, second)
-
-    def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
-        return self.left.spectral_density(frequency) + self.right.spectral_density(frequency)
-
-    def require_dimension(self, dimension: int) -> None:
-        self.left.require_dimension(dimension)
-        self.right.require_dimension(dimension)
-
-    def require_points(self, points: np.ndarray) -> None:
-        self.left.require_points(points)
-        self.right.require_points(points)
-
-    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> Kernel:
-        return Sum(self.left.bind(coordinates), self.right.bind(coordinates))
-
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        return rules.add(self.left._facts(low, high), self.right._facts(low, high))
-
-    def _text(self) -> tuple[str, int]:
-        return f"{embrace(self.left, SUM)} + {embrace(self.right, PRODUCT)}", SUM
-
-
-class Product(Kernel):
-    """k₁·k₂; with restrictions to different coordinates, the paper's k₁ ⊗ k₂.
-
-    >>> import kernelmdp as km
-    >>> km.kernel("linear[0]") * km.kernel("linear[1]")
-    linear[0] * linear[1]
-    """
-
-    left: Kernel
-    right: Kernel
-
-    def pair(self, x: Point, y: Point) -> Scalar:
-        exponent = self.exponent(x, y)
-        if exponent is not None:
-            return jnp.exp(exponent)  # one exponential for all factors: they dominate the cost
-        return self.left.pair(x, y) * self.right.pair(x, y)
-
-    def exponent(self, x: Point, y: Point) -> Scalar | None:
-        left, right = self.left.exponent(x, y), self.right.exponent(x, y)
-        return None if left is None or right is None else left + right
-
-    def variance(self, x: Point) -> Scalar:
-        return self.left.variance(x) * self.right.variance(x)
-
-    def feature_count(self, dimension: int) -> float:
-        return self.left.feature_count(dimension) * self.right.feature_count(dimension)
-
-    def features(self, x: Point) -> Vector:
-        return jnp.outer(self.left.features(x), self.right.features(x)).ravel()
-
-    @property
-    def cell_count(self) -> int | None:
-        left, right = self.left.cell_count, self.right.cell_count
-        return None if left is None or right is None else left * right
-
-    def cell(self, x: Point) -> jax.Array:
-        count = self.right.cell_count
-        assert count is not None
-        return self.left.cell(x) * count + self.right.cell(x)
-
-    @property
-    def stationary(self) -> bool:
-        return self.left.stationary and self.right.stationary
-
-    def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
-        # The spectral law of a product is a convolution: independent frequencies add.
-        left, right = jax.random.split(key)
-        return self.left.frequencies(count, dimension, key=left) + self.right.frequencies(
-            count, dimension, key=right
-        )
-
-    def require_dimension(self, dimension: int) -> None:
-        self.left.require_dimension(dimension)
-        self.right.require_dimension(dimension)
-
-    def require_points(self, points: np.ndarray) -> None:
-        self.left.require_points(points)
-        self.right.require_points(points)
-
-    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> Kernel:
-        return Product(self.left.bind(coordinates), self.right.bind(coordinates))
-
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        return rules.multiply(self.left._facts(low, high), self.right._facts(low, high))
-
-    def _text(self) -> tuple[str, int]:
-        return f"{embrace(self.left, PRODUCT)} * {embrace(self.right, ATOM)}", PRODUCT
-
-
-class Scaled(Kernel):
-    """c·k with c > 0.
-
-    >>> import kernelmdp as km
-    >>> (3.0 * km.kernel("constant(1.0)"))([[0.0]])
-    Array([[3.]], dtype=float64)
-    """
-
-    kernel: Kernel
-    factor: Array
-
-    def __init__(self, kernel: Kernel, factor: Any) -> None:
-        self.kernel = kernel
-        self.factor = positive("factor", factor)
-        if self.factor.ndim:
-            raise ShapeError("factor", "one number", f"shape {self.factor.shape}")
-
-    def pair(self, x: Point, y: Point) -> Scalar:
-        return self.factor * self.kernel.pair(x, y)
-
-    def variance(self, x: Point) -> Scalar:
-        return self.factor * self.kernel.variance(x)
-
-    def feature_count(self, dimension: int) -> float:
-        return self.kernel.feature_count(dimension)
-
-    def features(self, x: Point) -> Vector:
-        return jnp.sqrt(self.factor) * self.kernel.features(x)
-
-    @property
-    def cell_count(self) -> int | None:
-        return self.kernel.cell_count
-
-    def cell(self, x: Point) -> jax.Array:
-        return self.kernel.cell(x)
-
-    @property
-    def stationary(self) -> bool:
-        return self.kernel.stationary
-
-    def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
-        return self.kernel.frequencies(count, dimension, key=key)
-
-    def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
-        return self.factor * self.kernel.spectral_density(frequency)
-
-    def require_dimension(self, dimension: int) -> None:
-        self.kernel.require_dimension(dimension)
-
-    def require_points(self, points: np.ndarray) -> None:
-        self.kernel.require_points(points)
-
-    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> Kernel:
-        return Scaled(self.kernel.bind(coordinates), self.factor)
-
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        return rules.scale(self.kernel._facts(low, high), float(self.factor))
-
-    def _text(self) -> tuple[str, int]:
-        return f"{float(self.factor)!r} * {embrace(self.kernel, ATOM)}", PRODUCT
-
-
-class Restricted(Kernel):
-    """A kernel that looks only at some coordinates, given by position or by one name.
-
-    >>> import kernelmdp as km
-    >>> km.kernel("linear").on([1])([[5.0, 2.0]])
-    Array([[4.]], dtype=float64)
-    """
-
-    kernel: Kernel
-    coordinates: str | tuple[int, ...] = eqx.field(static=True)
-
-    def __init__(self, kernel: Kernel, coordinates: str | int | Iterable[int]) -> None:
-        self.kernel = kernel
-        if isinstance(coordinates, str):
-            if not coordinates.isidentifier():
-                raise ArgumentError("coordinates", "a name such as state", repr(coordinates))
-            self.coordinates = coordinates
-            return
-        try:
-            several = coordinates if isinstance(coordinates, Iterable) else [coordinates]
-            self.coordinates = tuple(operator.index(position) for position in several)
-        except TypeError:
-            raise ArgumentError("coordinates", "a name or whole numbers", coordinates) from None
-        distinct = len(set(self.coordinates)) == len(self.coordinates)
-        if not self.coordinates or min(self.coordinates) < 0 or not distinct:
-            raise ArgumentError("coordinates", "distinct positions counted from 0", coordinates)
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """The coordinates as positions; an error while they are a name."""
-        if isinstance(self.coordinates, str):
-            raise ArgumentError(
-                "kernel",
-                "coordinates bound to positions (a domain made by join(state=..., action=...), or "
-                "kernel.bind({'state': [0, 1], 'action': [2]}))",
-                f"the name {self.coordinates!r} in {self}",
-            )
-        return self.coordinates
-
-    def _at(self, x: Point) -> Float[Array, " chosen"]:
-        # Static indices, so that the gather of a few coordinates compiles to slices.
-        return jnp.stack([x[position] for position in self.positions])
-
-    def pair(self, x: Point, y: Point) -> Scalar:
-        return self.kernel.pair(self._at(x), self._at(y))
-
-    def exponent(self, x: Point, y: Point) -> Scalar | None:
-        return self.kernel.exponent(self._at(x), self._at(y))
-
-    def variance(self, x: Point) -> Scalar:
-        return self.kernel.variance(self._at(x))
-
-    def feature_count(self, dimension: int) -> float:
-        return self.kernel.feature_count(len(self.positions))
-
-    def features(self, x: Point) -> Vector:
-        return self.kernel.features(self._at(x))
-
-    @property
-    def cell_count(self) -> int | None:
-        return self.kernel.cell_count
-
-    def cell(self, x: Point) -> jax.Array:
-        return self.kernel.cell(self._at(x))
-
-    @property
-    def stationary(self) -> bool:
-        return self.kernel.stationary
-
-    def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
-        inner = self.kernel.frequencies(count, len(self.positions), key=key)
-        return jnp.zeros((count, dimension), inner.dtype).at[:, np.array(self.positions)].set(inner)
-
-    def require_dimension(self, dimension: int) -> None:
-        if max(self.positions) >= dimension:
-            raise ShapeError(
-                "points", f"more than {max(self.positions)} coordinates for {self}", dimension
-            )
-        self.kernel.require_dimension(len(self.positions))
-
-    def require_points(self, points: np.ndarray) -> None:
-        self.kernel.require_points(points[:, list(self.positions)])
-
-    def bind(self, coordinates: Mapping[str, Sequence[int]]) -> Kernel:
-        inner = self.kernel.bind(coordinates)
-        if isinstance(self.coordinates, str) and self.coordinates in coordinates:
-            return Restricted(inner, coordinates[self.coordinates])
-        return Restricted(inner, self.coordinates)
-
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        index = list(self.positions)
-        inner = self.kernel._facts(low[index], high[index])
-        return rules.restrict(inner, index, len(low))
-
-    def _text(self) -> tuple[str, int]:
-        names = self.coordinates
-        inside = names if isinstance(names, str) else ", ".join(map(str, names))
-        return f"{embrace(self.kernel, ATOM)}[{inside}]", ATOM

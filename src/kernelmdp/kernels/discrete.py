@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.kernels.base import ATOM, Kernel
+from kernelmdp.kernels.base import ATOM, Kernel, Part, Split
 from kernelmdp.kernels.facts import Facts, unknown
 from kernelmdp.numerics.checks import float_array, integer, require_finite
 from kernelmdp.types import Point, Scalar, Vector
@@ -50,6 +50,12 @@ class Index(Kernel):
         """The identity, as the covariance between members."""
         return jnp.eye(self.size)
 
+    def across(self, kernel: Kernel, same_noise: bool) -> Split:
+        """The outputs of k ⊗ identity: independent whatever the noise."""
+        if same_noise:
+            return Split((Part(kernel, copies=self.size),))
+        return Split((Part(kernel),) * self.size, jnp.eye(self.size))
+
     def pair(self, x: Point, y: Point) -> Scalar:
         return (_whole(x) == _whole(y)).astype(x.dtype)
 
@@ -62,6 +68,10 @@ class Index(Kernel):
     @property
     def cell_count(self) -> int | None:
         return self.size
+
+    @property
+    def indicator(self) -> bool:
+        return True
 
     def cell(self, x: Point) -> jax.Array:
         return _whole(x)
@@ -113,6 +123,19 @@ class Coregional(Kernel):
     def size(self) -> int:
         """Number of members."""
         return self.matrix.shape[0]
+
+    def across(self, kernel: Kernel, same_noise: bool) -> Split | None:
+        """The outputs of k ⊗ B along the eigenvectors of B, where the noise is the same along all.
+
+        b_j, the eigenvalue, is the squared length of column j of the root.
+        """
+        if not same_noise:
+            return None
+        lengths = jnp.linalg.norm(self.root, axis=0)
+        scales = np.sum(np.asarray(self.root, dtype=float) ** 2, axis=0)
+        pairs = zip(scales, lengths, strict=True)
+        parts = tuple(Part(kernel, float(scale), float(length)) for scale, length in pairs)
+        return Split(parts, self.root / lengths[None, :])
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return self.matrix[_whole(x), _whole(y)]

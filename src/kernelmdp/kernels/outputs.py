@@ -8,21 +8,30 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
-from kernelmdp.kernels.base import ATOM, PRODUCT, SUM, Kernel, embrace
+from kernelmdp.kernels import facts as rules
+from kernelmdp.kernels.base import (
+    ATOM,
+    PRODUCT,
+    SUM,
+    AnyKernel,
+    Kernel,
+    Part,
+    Split,
+    embrace,
+    operation,
+)
 from kernelmdp.kernels.discrete import Coregional, Index
+from kernelmdp.kernels.facts import Facts
 from kernelmdp.numerics.checks import as_points
-from kernelmdp.numerics.modules import Module
 
 
-class OutputKernel(Module):
+class OutputKernel(AnyKernel):
     """k((x, i), (y, j)) for points x, y and outputs i, j.
 
     >>> import kernelmdp as km
@@ -31,26 +40,13 @@ class OutputKernel(Module):
     (2, (4, 4))
     """
 
-    @property
-    @abc.abstractmethod
-    def outputs(self) -> int:
-        """Number of outputs m."""
-
-    @abc.abstractmethod
-    def as_scalar(self, dimension: int) -> Kernel:
-        """The same kernel on points (x, i), whose last coordinate is the output."""
-
     @abc.abstractmethod
     def bind(self, coordinates: Mapping[str, Sequence[int]]) -> "OutputKernel":
         """The kernel with coordinate names replaced by positions."""
 
-    @abc.abstractmethod
-    def parts(self) -> tuple[Kernel, ...]:
-        """The kernels on points that it is made of."""
-
-    @abc.abstractmethod
-    def _text(self) -> tuple[str, int]:
-        """The text form and how tightly it binds."""
+    def terms(self) -> tuple["OutputKernel", ...]:
+        """The two transition kernels of a sum; of any other itself."""
+        return (self,)
 
     def __call__(self, first: Any, second: Any = None) -> Float[Array, "nm km"]:
         """Matrix between rows (t, i), ordered by point and then by output."""
@@ -60,28 +56,12 @@ class OutputKernel(Module):
         return scalar(with_outputs(x, self.outputs), with_outputs(y, self.outputs))
 
     def variance_bound(self, domain: Domain) -> float:
-        """κ: an upper bound of k((x, i), (x, i)) on the domain."""
         _, last = domain.bounds
         scalar = self.bind(domain.names).as_scalar(len(last))
         low, high = domain.bounds
         return scalar._facts(
             np.append(low, 0.0), np.append(high, self.outputs - 1.0)
         ).variance_bound
-
-    def astype(self, dtype: Any) -> "OutputKernel":
-        """The kernel with its parameters in another precision."""
-        cast = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
-        return jax.tree.map(cast, self)
-
-    def text(self) -> str:
-        """The form that ``kernelmdp.kernel`` parses."""
-        return self._text()[0]
-
-    def __add__(self, other: Any) -> "OutputSum":
-        return OutputSum(self, other) if isinstance(other, OutputKernel) else NotImplemented
-
-    def __repr__(self) -> str:
-        return self.text()
 
 
 def with_outputs(points: Float[Array | np.ndarray, "n d"], outputs: int) -> Float[Array, "nm d1"]:
@@ -91,6 +71,7 @@ def with_outputs(points: Float[Array | np.ndarray, "n d"], outputs: int) -> Floa
     return jnp.concatenate([jnp.repeat(points, outputs, axis=0), numbers[:, None]], axis=1)
 
 
+@operation("outputs")
 class Coregionalised(OutputKernel):
     """k(x, y) B[i, j], B the identity (Index) or any positive semi-definite matrix (Coregional).
 
@@ -120,6 +101,12 @@ class Coregionalised(OutputKernel):
 
     def parts(self) -> tuple[Kernel, ...]:
         return (self.kernel,)
+
+    def split(self, *, same_noise: bool) -> Split | None:
+        return self.index.across(self.kernel, same_noise)
+
+    def facts_of(self, output: int, domain: Domain) -> Facts:
+        return rules.scale(self.kernel.facts(domain), float(self.index.matrix[output, output]))
 
     def _text(self) -> tuple[str, int]:
         return f"{embrace(self.kernel, ATOM)} @ {self.index}", PRODUCT
@@ -159,6 +146,12 @@ class Independent(OutputKernel):
     def parts(self) -> tuple[Kernel, ...]:
         return self.kernels
 
+    def split(self, *, same_noise: bool) -> Split:
+        return Split(tuple(Part(kernel) for kernel in self.kernels), jnp.eye(self.outputs))
+
+    def facts_of(self, output: int, domain: Domain) -> Facts:
+        return self.kernels[output].facts(domain)
+
     def variance_bound(self, domain: Domain) -> float:
         return max(kernel.variance_bound(domain) for kernel in self.kernels)
 
@@ -166,6 +159,7 @@ class Independent(OutputKernel):
         return f"independent({', '.join(k.text() for k in self.kernels)})", ATOM
 
 
+@operation("sum of outputs")
 class OutputSum(OutputKernel):
     """The sum of two transition kernels, such as k₁ ⊗ B₁ + k₂ ⊗ B₂.
 
@@ -195,6 +189,16 @@ class OutputSum(OutputKernel):
 
     def parts(self) -> tuple[Kernel, ...]:
         return self.left.parts() + self.right.parts()
+
+    def split(self, *, same_noise: bool) -> None:
+        return None
+
+    def terms(self) -> tuple[OutputKernel, ...]:
+        return (self.left, self.right)
+
+    def facts_of(self, output: int, domain: Domain) -> Facts:
+        left, right = (part.facts_of(output, domain) for part in self.terms())
+        return rules.add(left, right)
 
     def _text(self) -> tuple[str, int]:
         right, binds = self.right._text()

@@ -13,12 +13,13 @@ caller passes. ``parse(kernel.text())`` gives the kernel back.
 """
 
 import functools
+import operator as operators
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from kernelmdp.errors import ArgumentError, KernelMDPError, KernelTextError
-from kernelmdp.kernels.base import Kernel, Scaled
+from kernelmdp.kernels.base import AnyKernel, Kernel
 from kernelmdp.kernels.discrete import Coregional, Index, OneHot
 from kernelmdp.kernels.function import Function
 from kernelmdp.kernels.outputs import Independent, OutputKernel
@@ -37,6 +38,13 @@ NAMES: dict[str, Callable[..., Any]] = {
     "coregional": Coregional,
     "onehot": OneHot,
     "independent": lambda *kernels: Independent(kernels),
+}
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operators.add,
+    "*": operators.mul,
+    "@": operators.matmul,
 }
 
 
@@ -106,27 +114,19 @@ class _Parser:
         return left
 
     def product(self) -> Any:
-        start = self.token
+        start, only_numbers = self.token, self.token.kind == "number"
         left = self.term()
         while self.token.kind in ("*", "@"):
             operator = self.take(self.token.kind)
+            only_numbers = only_numbers and self.token.kind == "number"
             left = self.combine(operator, left, self.term())
-        if isinstance(left, float):
+        if only_numbers:
             self.fail("a kernel (a number is a factor, as in 2.0 * se(1.0))", start)
         return left
 
     def combine(self, operator: Token, left: Any, right: Any) -> Any:
         try:
-            if operator.kind == "@":
-                return left @ right
-            if operator.kind == "+":
-                return left + right
-            if isinstance(left, float) and isinstance(right, float):
-                return left * right
-            if isinstance(left, float) or isinstance(right, float):
-                factor, kernel = (left, right) if isinstance(left, float) else (right, left)
-                return Scaled(kernel, factor) if isinstance(kernel, Kernel) else kernel * factor
-            return left * right
+            return OPERATORS[operator.kind](left, right)
         except (TypeError, KernelMDPError) as error:
             self.fail(f"operands that {operator.text!r} can combine ({error})", operator)
 
@@ -138,7 +138,7 @@ class _Parser:
             bracket = self.take("[")
             coordinates = self.coordinates()
             self.take("]")
-            if not isinstance(kernel, Kernel):
+            if not kernel.scalar:
                 self.fail("a kernel on points before a restriction", bracket)
             kernel = self.build(bracket, kernel.on, [coordinates], {})
         return kernel
@@ -241,3 +241,53 @@ def kernel(
         made = own if isinstance(own, Kernel) else Function(own, name=name)
         names[name] = functools.partial(_itself, made)
     return _Parser(text, names).whole()
+
+
+def as_kernel(argument: str, given: Any) -> Kernel:
+    """A kernel on points, from itself or its text.
+
+    Args:
+        argument: The name of the argument, for the error.
+        given: A kernel or a text such as "se(0.5)".
+
+    Returns:
+        The kernel.
+
+    Raises:
+        ArgumentError: When it is neither, or a kernel of several outputs.
+
+    >>> as_kernel("reward_kernel", "se(0.5)")
+    se(0.5)
+    """
+    found = _read(argument, given)
+    if not found.scalar:
+        raise ArgumentError(argument, "a kernel or its text", repr(given))
+    return found
+
+
+def as_output_kernel(argument: str, given: Any, outputs: int) -> OutputKernel:
+    """A transition kernel, from itself or its text; a kernel on points serves every output.
+
+    Args:
+        argument: The name of the argument, for the error.
+        given: A kernel of one or several outputs, or its text.
+        outputs: How many outputs a kernel on points is taken for, independently.
+
+    Returns:
+        The kernel of several outputs.
+
+    Raises:
+        ArgumentError: When it is neither a kernel nor a text.
+
+    >>> as_output_kernel("transition_kernel", "se(0.5)", 2)
+    se(0.5) @ index(2)
+    """
+    found = _read(argument, given)
+    return found @ Index(outputs) if found.scalar else found
+
+
+def _read(argument: str, given: Any) -> Any:
+    found = kernel(given) if isinstance(given, str) else given
+    if not isinstance(found, AnyKernel):
+        raise ArgumentError(argument, "a kernel or its text", repr(given))
+    return found

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box, Domain, FiniteSet
+from kernelmdp.domains import Domain
 from kernelmdp.mdp.grid import Places, StateGrid
 from kernelmdp.mdp.mdp import MDP, rollout
-from kernelmdp.mdp.noise import Categorical
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
@@ -118,9 +117,8 @@ def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, 
     """V*_1 by dynamic programming on the grid of these sizes and on one with half the cells."""
     grids, tables = [], []
     for halving in (1, 2):
-        around = mdp.states.periodic if isinstance(mdp.states, Box) else ()
         counts = tuple(
-            n // halving if j in around else (n - 1) // halving + 1
+            n // halving if j in mdp.states.periodic else (n - 1) // halving + 1
             for j, n in enumerate(state_points)
         )
         grid = StateGrid(mdp.states, counts, mdp.transition_noise)
@@ -128,8 +126,7 @@ def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, 
         values = optimal_values(mdp, grid, jnp.asarray(action_grid(mdp.actions, finer)))
         grids.append(grid)
         tables.append(values[0])
-    finite = isinstance(mdp.states, FiniteSet) and isinstance(mdp.actions, FiniteSet)
-    exact = finite and isinstance(mdp.transition_noise, Categorical)
+    exact = mdp.states.finite and mdp.actions.finite and mdp.transition_noise.categorical
     return Optimum((grids[0], grids[1]), (tables[0], tables[1]), exact)
 
 
@@ -156,7 +153,7 @@ def action_grid(actions: Domain, counts: tuple[int, ...]) -> np.ndarray:
            [ 0.],
            [ 1.]])
     """
-    if isinstance(actions, FiniteSet):
+    if actions.points is not None:
         return np.array(actions.points)
     low, high = actions.bounds
     axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, counts, strict=True)]

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.mdp.noise import SILENT, Categorical, Noise
+from kernelmdp.mdp.noise import SILENT, Noise
 from kernelmdp.numerics.modules import jit
 
 #: Nodes of the quadrature along an axis, and how many deviations of noise the lattice reaches out.
@@ -75,10 +75,10 @@ class StateGrid:
     noise: Noise
 
     def __post_init__(self) -> None:
-        if isinstance(self.states, FiniteSet):
-            return
-        if not isinstance(self.states, Box):
+        if not isinstance(self.states, Box | FiniteSet):
             raise ArgumentError("states", "a Box or a FiniteSet", self.states)
+        if self.states.finite:
+            return
         if len(self.counts) != self.states.dimension:
             raise ShapeError("state_points", f"{self.states.dimension} counts", self.counts)
         if min(self.counts) < 2:
@@ -89,13 +89,9 @@ class StateGrid:
         """Node coordinates along each axis of a box; a periodic axis leaves out its end."""
         low, high = self.states.bounds
         return [
-            np.linspace(a, b, n, endpoint=j not in self._periodic)
+            np.linspace(a, b, n, endpoint=j not in self.states.periodic)
             for j, (a, b, n) in enumerate(zip(low, high, self.counts, strict=True))
         ]
-
-    @property
-    def _periodic(self) -> tuple[int, ...]:
-        return self.states.periodic if isinstance(self.states, Box) else ()
 
     @functools.cached_property
     def spacing(self) -> np.ndarray:
@@ -105,7 +101,7 @@ class StateGrid:
     @functools.cached_property
     def nodes(self) -> np.ndarray:
         """All nodes, (N, m)."""
-        if isinstance(self.states, FiniteSet):
+        if self.states.finite:
             return np.array(self.states.points)
         return np.stack([g.ravel() for g in np.meshgrid(*self.axes, indexing="ij")], axis=1)
 
@@ -114,21 +110,21 @@ class StateGrid:
         """How many places the lattice of U has beyond each end of an axis."""
         sd = self.noise.standard_deviations(self.states.dimension)
         return tuple(
-            0 if j in self._periodic else min(math.ceil(REACH * s / h - 1e-9), n)
+            0 if j in self.states.periodic else min(math.ceil(REACH * s / h - 1e-9), n)
             for j, (s, h, n) in enumerate(zip(sd, self.spacing, self.counts, strict=True))
         )
 
     @functools.cached_property
     def lattice_shape(self) -> tuple[int, ...]:
         """Places of the lattice of U along each axis."""
-        if isinstance(self.states, FiniteSet):
-            return (self.states.count,)
+        if self.states.finite:
+            return (len(self.nodes),)
         return tuple(n + 2 * pad for n, pad in zip(self.counts, self._pads, strict=True))
 
     @functools.cached_property
     def lattice(self) -> np.ndarray:
         """All places of the lattice of U, flat."""
-        if isinstance(self.states, FiniteSet):
+        if self.states.finite:
             return self.nodes
         axes = [
             axis[0] + step * np.arange(-pad, len(axis) + pad)
@@ -145,7 +141,7 @@ class StateGrid:
         for j, (axis, h, pad) in enumerate(zip(self.axes, self.spacing, self._pads, strict=True)):
             n, places = len(axis), np.arange(-pad, len(axis) + pad)
             where = places[:, None] + sizes[j] * unit[None, :] / h
-            around = j in self._periodic
+            around = j in self.states.periodic
             where = np.mod(where, n) if around else np.clip(where, 0, n - 1)
             low = np.minimum(np.floor(where), n - 1 if around else n - 2).astype(int)
             share = where - low
@@ -158,7 +154,7 @@ class StateGrid:
 
     def expectation(self, values: Float[Array, " N"]) -> Float[Array, " M"]:
         """U on the lattice from V at the nodes. (In a finite set noise is in the stencil.)"""
-        if isinstance(self.states, FiniteSet) or not any(self.noise.sizes):
+        if self.states.finite or not any(self.noise.sizes):
             return values
         table = values.reshape(self.counts)
         for j, matrix in enumerate(self._smoothing):
@@ -169,18 +165,18 @@ class StateGrid:
 
     def stencil(self, means: Float[Array, "n k"]) -> Places:
         """How to read U at mean next states, which may lie outside the state space."""
-        if isinstance(self.noise, Categorical):
+        if self.noise.categorical:
             # U(p) = ⟨p, V⟩. A draw or a mean of beliefs need not be a distribution.
             surplus = jnp.mean(means, axis=1, keepdims=True) - 1 / means.shape[1]
             return Mixture(means - surplus)
-        if isinstance(self.states, FiniteSet):
+        if self.states.finite:
             return self._nearest_stencil(means)
         low = jnp.asarray(self.states.bounds[0])[None, :]
         where = (means - low) / jnp.asarray(self.spacing)[None, :]
         corners, weights = [], []
         for j, (n, pad) in enumerate(zip(self.lattice_shape, self._pads, strict=True)):
             place = where[:, j] + pad
-            around = j in self._periodic
+            around = j in self.states.periodic
             place = jnp.mod(place, n) if around else jnp.clip(place, 0, n - 1)
             base = jnp.minimum(jnp.floor(place), n - 1 if around else n - 2)
             share = place - base

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box, Domain, Unbounded
+from kernelmdp.domains import Domain, Unbounded
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.evaluation import Value
 from kernelmdp.mdp.mdp import MDP
@@ -35,6 +35,10 @@ class LinearPolicy(Policy):
     def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
         chosen = self.offsets[period][None, :] - states @ self.gains[period].T
         return chosen if self.space is None else self.space.nearest(chosen)
+
+
+def _as_linear(policy: Policy) -> LinearPolicy | None:
+    return policy if isinstance(policy, LinearPolicy) else None
 
 
 def linear_policy(gains: Float[Array, "H q m"], space: Domain | None = None) -> LinearPolicy:
@@ -94,7 +98,7 @@ class QuadraticTruth:
         shape = (ROLLOUTS, mdp.horizon, mdp.states.dimension)
         self.noise = mdp.transition_noise.draw(shape, key=jax.random.key(0))
         self.free = changed(mdp, states=Unbounded(mdp.states.dimension))
-        self.bounded = isinstance(mdp.states, Box) or isinstance(mdp.actions, Box)
+        self.bounded = mdp.states.bounded or mdp.actions.bounded
 
     def optimum(self, start: Any) -> Value:
         """V*_1 at a state: the value of the Riccati policy within the bounds.
@@ -112,8 +116,9 @@ class QuadraticTruth:
     def value(self, policy: Policy, start: Any) -> float:
         """V^π_1 at a state."""
         state = jnp.asarray(start, float)
-        if isinstance(policy, LinearPolicy) and not self.bounded:
-            return float(linear_value(self.system, policy, state))
+        linear = _as_linear(policy)
+        if linear is not None and not self.bounded:
+            return float(linear_value(self.system, linear, state))
         return float(self._value(policy, state)[0])
 
     def _value(self, policy: Policy, start: Array) -> tuple[Array, Array]:
@@ -167,9 +172,8 @@ def _value(
 ) -> tuple[Array, Array]:
     """The value and its standard error."""
     values = _returns(mdp, policy, start, noise)
-    controls = [best]
-    if isinstance(policy, LinearPolicy):
-        controls = [policy, best]
+    linear = _as_linear(policy)
+    controls = [best] if linear is None else [linear, best]
     shift = jnp.zeros(())
     for control in controls:
         unbound = changed(control, space=None)

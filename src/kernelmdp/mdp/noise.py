@@ -10,7 +10,7 @@ quadrature, and a quantiser with a known Wasserstein distance where a certificat
 import abc
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +28,9 @@ class Noise(abc.ABC):
     """One size for each axis, or one for all; 0 means that the axis has no noise.
 
     >>> from kernelmdp.mdp import Gaussian
-    >>> isinstance(Gaussian([0.1, 0.2]), Noise), Gaussian([0.1, 0.2]).standard_deviations(2)
-    (True, array([0.1, 0.2]))
+    >>> Gaussian([0.1, 0.2]).standard_deviations(2), Gaussian(0.1).gaussian
+    (array([0.1, 0.2]), True)
     """
-
-    #: Whether a mean next state is a vector of probabilities, as in a table.
-    categorical: ClassVar[bool] = False
 
     sizes: tuple[float, ...]
     estimated: bool = False
@@ -44,6 +41,21 @@ class Noise(abc.ABC):
             raise ArgumentError("noise", "finite sizes of at least 0", repr(sizes))
         object.__setattr__(self, "sizes", tuple(float(x) for x in array))
         object.__setattr__(self, "estimated", bool(estimated))
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the noise is added to the mean and normal along each axis."""
+        return False
+
+    @property
+    def categorical(self) -> bool:
+        """Whether the mean is a vector of probabilities of states, and the outcome one of them."""
+        return False
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of its tails; infinite for tails as light as a Gaussian's."""
+        return math.inf
 
     def along(self, dimension: int) -> np.ndarray:
         """The size along each of ``dimension`` axes."""
@@ -102,6 +114,10 @@ class Gaussian(Noise):
     >>> Gaussian(0.1).proxy(2)
     0.1
     """
+
+    @property
+    def gaussian(self) -> bool:
+        return True
 
     @property
     def _unit_deviation(self) -> float:
@@ -163,8 +179,6 @@ class Categorical(Noise):
     3
     """
 
-    categorical: ClassVar[bool] = True
-
     states: FiniteSet = dataclasses.field(kw_only=True)
     variance: float = dataclasses.field(kw_only=True)
 
@@ -176,6 +190,10 @@ class Categorical(Noise):
         usual = (1 - 1 / count) / (2 * count) if count > 1 else 1.0
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "variance", float(usual if variance is None else variance))
+
+    @property
+    def categorical(self) -> bool:
+        return True
 
     @property
     def _unit_deviation(self) -> float:
@@ -218,6 +236,42 @@ def onto_simplex(vectors: Float[Array, "n k"]) -> Float[Array, "n k"]:
 
 #: No noise at all.
 SILENT = Gaussian(0.0)
+
+
+def smallest_deviation(noise: Noise, metric: tuple[float, ...]) -> float:
+    """The least standard deviation over the axes, in metric units, of Gaussian noise.
+
+    Args:
+        noise: The law of the noise.
+        metric: One number for each axis, by which distances are divided.
+
+    Returns:
+        √v, v the least variance; 0 where the noise is not Gaussian and no rule for it applies.
+
+    >>> smallest_deviation(Gaussian([0.1, 0.4]), (1.0, 2.0))
+    0.1
+    """
+    if not noise.gaussian:
+        return 0.0
+    return float((noise.standard_deviations(len(metric)) / np.array(metric)).min())
+
+
+def gaussian_slope(span: float, deviation: float) -> float:
+    """L ≤ span(V)/√(2πv): how fast p ↦ E V(p + ε) changes under Gaussian noise (math B8, P9).
+
+    Args:
+        span: A bound of max V − min V.
+        deviation: √v, the least standard deviation of the noise, in the units of L.
+
+    Returns:
+        The bound of the slope; infinite without noise, and 0 for a constant V.
+
+    >>> round(gaussian_slope(1.0, 0.1), 3), gaussian_slope(1.0, 0.0), gaussian_slope(0.0, 0.0)
+    (3.989, inf, 0.0)
+    """
+    if deviation > 0:
+        return span / (math.sqrt(2 * math.pi) * deviation)
+    return math.inf if span > 0 else 0.0
 
 
 def as_noise(value: Any) -> Noise:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Domain, FiniteSet
+from kernelmdp.domains import Domain
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import Key
@@ -118,9 +118,9 @@ class Uniform(Policy):
             bits = jax.lax.bitcast_convert_type(state.astype(jnp.float32), jnp.uint32)
             for i in range(bits.shape[0]):
                 key = jax.random.fold_in(key, bits[i])
-            if isinstance(self.space, FiniteSet):
+            if self.space.points is not None:
                 points = jnp.asarray(np.array(self.space.points))
-                return points[jax.random.randint(key, (), 0, self.space.count)]
+                return points[jax.random.randint(key, (), 0, len(self.space.points))]
             low, high = (jnp.asarray(end) for end in self.space.bounds)
             return low + (high - low) * jax.random.uniform(key, low.shape)
 

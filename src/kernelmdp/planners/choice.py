@@ -8,7 +8,6 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.model import Outlook
 
@@ -35,10 +34,6 @@ class Choice(abc.ABC):
     def ladder_for(self, outlook: Outlook) -> Array:
         """Radii in metric units for which tables are prepared."""
         return jnp.zeros(1)
-
-    @property
-    def _periodic(self) -> tuple[int, ...]:
-        return self.grid.states.periodic if isinstance(self.grid.states, Box) else ()
 
 
 def running_maxima(rows: Array, longest: int) -> Array:

@@ -10,14 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.evaluation import action_grid
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Known, Model
-from kernelmdp.numerics.batching import in_chunks
-from kernelmdp.numerics.modules import Module
+from kernelmdp.numerics.modules import Module, in_chunks
 from kernelmdp.planners.lipschitz import LipschitzConstants
 from kernelmdp.planners.nets import Sizes
 
@@ -133,15 +131,15 @@ class Lookahead(Module):
         else all nodes are asked: cones of fewer nodes would not be L-Lipschitz on the lower side.
         """
         states, nodes = self.grid.states, jnp.asarray(self.grid.nodes)
-        if isinstance(states, FiniteSet):
+        if states.finite:
             where = jnp.argmin(
                 jnp.sum((points[:, None, :] - nodes[None, :, :]) ** 2, axis=2), axis=1
             )
             return below[where], above[where]
-        assert isinstance(states, Box)
+        low, high = (end.tolist() for end in states.bounds)
         if states.dimension == 1:
             count, step = nodes.shape[0], float(self.grid.spacing[0])
-            place = (points[:, 0] - states.low[0]) / step
+            place = (points[:, 0] - low[0]) / step
             last = count - 1 if states.periodic else count - 2
             left = jnp.clip(jnp.floor(place), 0, last)
             first = left.astype(jnp.int32)
@@ -153,7 +151,7 @@ class Lookahead(Module):
         for j in range(states.dimension):
             gap = jnp.abs(points[:, j][:, None] - nodes[:, j][None, :])
             if j in states.periodic:
-                gap = jnp.minimum(gap, states.high[j] - states.low[j] - gap)
+                gap = jnp.minimum(gap, high[j] - low[j] - gap)
             squares = squares + gap**2
         cone = slope * jnp.sqrt(squares)
         return jnp.max(below[None, :] - cone, axis=1), jnp.min(above[None, :] + cone, axis=1)
@@ -163,7 +161,7 @@ class Lookahead(Module):
 
         It refutes wrong constants, not all of them. The centre of a family need not have them.
         """
-        if not (isinstance(self.model, Known) and isinstance(self.grid.states, Box)):
+        if self.grid.states.finite or not isinstance(self.model, Known):
             return
         allowed = np.asarray(self.slopes)
         for table in map(np.asarray, tables):

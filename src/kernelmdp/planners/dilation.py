@@ -172,7 +172,7 @@ class Boxes(Choice):
     def _along(self, tables: Array, axis: int, ladder: Array) -> Array:
         """Tables (T, *lattice) dilated along an axis for every rung: (T·K, *lattice)."""
         count, step = tables.shape[axis + 1], float(self.grid.spacing[axis])
-        around = axis in self._periodic
+        around = axis in self.grid.states.periodic
         pad = count // 2 if around else count - 1
         rows = jnp.moveaxis(tables, axis + 1, -1)
         widths = [(0, 0)] * (rows.ndim - 1) + [(pad, pad)]

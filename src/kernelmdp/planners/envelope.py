@@ -10,7 +10,6 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.domains import Box
 from kernelmdp.mdp.grid import StateGrid
 
 
@@ -27,7 +26,7 @@ def lipschitz_envelope(
     """
     slopes = _slopes(table, grid, metric)
     steps = [s / g for s, g in zip(grid.spacing, metric, strict=True)]
-    around = isinstance(grid.states, Box) and bool(grid.states.periodic)
+    around = bool(grid.states.periodic)
 
     def bend(u: Array) -> Array:
         if len(steps) == 1:
@@ -43,7 +42,7 @@ def _slopes(table: Array, grid: StateGrid, metric: tuple[float, ...]) -> Array:
     values = table.reshape(grid.lattice_shape)
     found = []
     for j, (step, unit) in enumerate(zip(grid.spacing, metric, strict=True)):
-        ends = isinstance(grid.states, Box) and j in grid.states.periodic
+        ends = j in grid.states.periodic
         rises = jnp.abs(values - jnp.roll(values, 1, axis=j))
         rises = rises if ends else lax.slice_in_dim(rises, 1, rises.shape[j], axis=j)
         found.append(jnp.max(rises) * unit / step)
@@ -91,7 +90,7 @@ def padded(table: Array, grid: StateGrid) -> tuple[Array, tuple[int, ...]]:
     nearer than the offset says, so it changes neither a maximum over a ball nor an envelope.
     """
     values = table.reshape(grid.lattice_shape)
-    around = grid.states.periodic if isinstance(grid.states, Box) else ()
+    around = grid.states.periodic
     pads = tuple(n // 2 if j in around else n - 1 for j, n in enumerate(values.shape))
     for j, pad in enumerate(pads):
         widths = [(pad, pad) if i == j else (0, 0) for i in range(values.ndim)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.noise import Gaussian, Noise
+from kernelmdp.mdp.noise import gaussian_slope, smallest_deviation
 from kernelmdp.numerics.checks import integer
 
 
@@ -82,10 +82,7 @@ def gaussian_noise_bound(mdp: MDP, *, span: float | None = None) -> LipschitzBou
     if not span >= 0:
         raise ArgumentError("span", "a number of at least 0", span)
     deviation = smallest_deviation(mdp.transition_noise, mdp.metric)
-    if span == 0:
-        return LipschitzBound(0.0, rule, certified)
-    value = span / (math.sqrt(2 * math.pi) * deviation) if deviation > 0 else math.inf
-    return LipschitzBound(value, rule, certified)
+    return LipschitzBound(gaussian_slope(span, deviation), rule, certified)
 
 
 def smoothness_bound(
@@ -123,10 +120,3 @@ def tightest(*candidates: LipschitzBound) -> LipschitzBound:
     if not candidates:
         raise ArgumentError("candidates", "at least one bound", "none")
     return min(candidates, key=lambda bound: bound.value)
-
-
-def smallest_deviation(noise: Noise, metric: tuple[float, ...]) -> float:
-    """√v in metric units; 0 where the Gaussian rules do not apply."""
-    if not isinstance(noise, Gaussian):
-        return 0.0
-    return float((noise.standard_deviations(len(metric)) / np.array(metric)).min())

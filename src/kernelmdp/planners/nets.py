@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 
-from kernelmdp.domains import Box
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.planners.lipschitz import LipschitzConstants
@@ -25,7 +24,7 @@ class Sizes:
     @staticmethod
     def coarsest(mdp: MDP) -> "Sizes":
         """Where refinement begins."""
-        around = mdp.states.periodic if isinstance(mdp.states, Box) else ()
+        around = mdp.states.periodic
         return Sizes(
             tuple(8 if j in around else 9 for j in range(mdp.states.dimension)),
             (5,) * mdp.actions.dimension,
@@ -34,7 +33,7 @@ class Sizes:
 
     def refined(self, part: int, mdp: MDP) -> "Sizes":
         """Half the spacing of states (part 0) or actions (1), or twice the noise values (2)."""
-        around = mdp.states.periodic if isinstance(mdp.states, Box) else ()
+        around = mdp.states.periodic
         if part == 0:
             finer = tuple(2 * n if j in around else 2 * n - 1 for j, n in enumerate(self.states))
             return dataclasses.replace(self, states=finer)
@@ -52,9 +51,9 @@ class Sizes:
         Axes are independent, so the coupling axis by axis gives W₁ ≤ Σ_j W₁ along axis j.
         """
         eta_state = eta_action = 0.0
-        if isinstance(mdp.states, Box):
+        if not mdp.states.finite:
             eta_state = float(np.linalg.norm(self.grid(mdp).spacing)) / 2
-        if isinstance(mdp.actions, Box):
+        if not mdp.actions.finite:
             low, high = mdp.actions.bounds
             eta_action = float(np.linalg.norm((high - low) / (np.array(self.actions) - 1))) / 2
         sizes = mdp.transition_noise.along(mdp.states.dimension)
@@ -63,7 +62,7 @@ class Sizes:
 
     def terms(self, mdp: MDP) -> int:
         """Terms of one backup: what the planner's limit is about."""
-        box, acts = isinstance(mdp.states, Box), isinstance(mdp.actions, Box)
+        box, acts = not mdp.states.finite, not mdp.actions.finite
         nodes = math.prod(self.states) if box else len(mdp.states.net(1)[0])
         pairs = nodes * (math.prod(self.actions) if acts else len(mdp.actions.net(1)[0]))
         noisy = np.count_nonzero(mdp.transition_noise.along(mdp.states.dimension))

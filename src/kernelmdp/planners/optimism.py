@@ -24,11 +24,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.grid import Places, StateGrid, Stencil
 from kernelmdp.mdp.model import Outlook
-from kernelmdp.mdp.noise import Categorical, onto_simplex
+from kernelmdp.mdp.noise import onto_simplex
 from kernelmdp.planners.choice import Choice, running_maxima
 from kernelmdp.planners.dilation import Boxes, Discs
 
@@ -104,7 +103,7 @@ class Interval(Choice):
         place = (outlook.state[:, 0] - origin) / step
         reach = outlook.radius * self.metric[0] / step
         top = count - 1
-        if self._periodic:  # three turns side by side; half a turn reaches everything
+        if self.grid.states.periodic:  # three turns side by side; half a turn reaches everything
             place, reach, top = (
                 jnp.mod(place, count) + count,
                 jnp.minimum(reach, count / 2),
@@ -126,7 +125,7 @@ class Interval(Choice):
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "levels K"]:
         """S[k, i] = max U[i .. i + 2^k − 1]."""
-        row = jnp.tile(table, 3) if self._periodic else table
+        row = jnp.tile(table, 3) if self.grid.states.periodic else table
         return running_maxima(row, row.shape[0])
 
     def read(self, prepared: Float[Array, "levels M"], places: _Range) -> Float[Array, " n"]:
@@ -229,7 +228,7 @@ def choice_for(optimism: str, grid: StateGrid, metric: tuple[float, ...], outloo
     """The way to choose, from what the outlook (or its shapes) has and the word given."""
     if outlook.certain:
         return Plain(grid, metric)
-    if isinstance(grid.noise, Categorical):
+    if grid.noise.categorical:
         if outlook.radius is None:
             raise ArgumentError("shape", "'trace' or 'lmax' for a table", "another")
         return TableBonus(grid, metric) if optimism == "bonus" else Simplex(grid, metric)
@@ -237,7 +236,7 @@ def choice_for(optimism: str, grid: StateGrid, metric: tuple[float, ...], outloo
         if outlook.radius is None:
             raise ArgumentError("optimism", "'ball' for ellipsoids and boxes", "'bonus'")
         return Bonus(grid, metric)
-    if not isinstance(grid.states, Box):
+    if grid.states.finite:
         raise ArgumentError("optimism", "'bonus' for a finite set of states", repr(optimism))
     if outlook.root is not None:
         return Candidates(grid, metric)

@@ -7,11 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.errors import ShapeError
 from kernelmdp.mdp.grid import StateGrid
-from kernelmdp.mdp.noise import Gaussian
-from kernelmdp.planners.lipschitz import LipschitzBound, smallest_deviation
+from kernelmdp.mdp.noise import gaussian_slope, smallest_deviation
+from kernelmdp.planners.lipschitz import LipschitzBound
 
 
 def measured_slope(values: Any, grid: StateGrid, *, metric: tuple[float, ...]) -> LipschitzBound:
@@ -22,13 +21,13 @@ def measured_slope(values: Any, grid: StateGrid, *, metric: tuple[float, ...]) -
     """
     rule, steepest = "finite differences", 0.0
     tables = _tables(values, grid)[1:]
-    if isinstance(grid.states, FiniteSet):
+    if grid.states.finite:
         gaps = (grid.nodes[:, None, :] - grid.nodes[None, :, :]) / np.array(metric)
         lengths = np.linalg.norm(gaps, axis=2)
         np.fill_diagonal(lengths, math.inf)
         rises = np.abs(tables[:, :, None] - tables[:, None, :])
         return LipschitzBound(float((rises / lengths).max()), rule, False)
-    gaussian = isinstance(grid.noise, Gaussian)
+    gaussian = grid.noise.gaussian
     matrices = [level for level, _ in _smoothing(grid)] if gaussian else []
     for table in tables:
         if gaussian:
@@ -36,7 +35,7 @@ def measured_slope(values: Any, grid: StateGrid, *, metric: tuple[float, ...]) -
         else:
             smooth = np.asarray(grid.expectation(jnp.asarray(table))).reshape(grid.lattice_shape)
         for j, (step, unit) in enumerate(zip(grid.spacing, metric, strict=True)):
-            ends = [smooth, np.take(smooth, [0], axis=j)] if _periodic(grid, j) else [smooth]
+            ends = [smooth, np.take(smooth, [0], axis=j)] if j in grid.states.periodic else [smooth]
             rises = np.diff(np.concatenate(ends, axis=j), axis=j)
             steepest = max(steepest, float(abs(rises).max()) * unit / step)
     return LipschitzBound(steepest, rule, False)
@@ -54,7 +53,7 @@ def certified_slope(
     rule = "gradients on the lattice"
     certified = not grid.noise.estimated
     deviation = smallest_deviation(grid.noise, metric)
-    if isinstance(grid.states, FiniteSet) or deviation == 0:
+    if grid.states.finite or deviation == 0:
         return LipschitzBound(math.inf, rule, certified)
     units, matrices = np.array(metric), _smoothing(grid)
     radius = float(np.linalg.norm(grid.spacing / units)) / 2
@@ -68,9 +67,7 @@ def certified_slope(
         bend = 2 * float(stats.norm.pdf(1.0)) * float(np.ptp(table)) / deviation**2
         gradient = float(np.sqrt(sum(p**2 for p in partial)).max())
         steepest = max(steepest, gradient + bend * radius)
-    return LipschitzBound(
-        steepest + 2 * error / (math.sqrt(2 * math.pi) * deviation), rule, certified
-    )
+    return LipschitzBound(steepest + gaussian_slope(2 * error, deviation), rule, certified)
 
 
 def _tables(values: Any, grid: StateGrid) -> np.ndarray:
@@ -78,10 +75,6 @@ def _tables(values: Any, grid: StateGrid) -> np.ndarray:
     if tables.ndim != 2 or tables.shape[1] != len(grid.nodes):
         raise ShapeError("values", f"shape (H + 1, {len(grid.nodes)})", f"shape {tables.shape}")
     return tables
-
-
-def _periodic(grid: StateGrid, axis: int) -> bool:
-    return isinstance(grid.states, Box) and axis in grid.states.periodic
 
 
 def _apply(matrices: list[np.ndarray], table: np.ndarray, grid: StateGrid) -> np.ndarray:
@@ -104,7 +97,7 @@ def _smoothing(grid: StateGrid) -> list[tuple[np.ndarray, np.ndarray]]:
         if size == 0:
             found.append((np.eye(n), np.zeros((n, n))))
             continue
-        turns = math.ceil(10 * size / n) + 1 if _periodic(grid, j) else 0
+        turns = math.ceil(10 * size / n) + 1 if j in grid.states.periodic else 0
         knots = np.arange(-turns * n - 1, (turns + 1) * n + 1)
         z = (np.arange(places)[:, None] - (places - n) // 2 - knots[None, :]) / size
         ramp = size * (z * stats.norm.cdf(z) + stats.norm.pdf(z))

@@ -46,7 +46,7 @@ def as_prior(given: Any) -> Prior | None:
     name = words.pop("name", None)
     if name == "gaussian" and not words:
         return None
-    if not isinstance(name, str) or name not in PRIORS:
+    if name not in tuple(PRIORS):
         expected = "a Prior or one of 'gaussian', " + ", ".join(map(repr, PRIORS))
         raise ArgumentError("prior", expected, repr(given))
     if isinstance(words.get("log_prior"), str):

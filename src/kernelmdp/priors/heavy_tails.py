@@ -12,6 +12,7 @@ A chain's move is one sweep over the scale mixture and then some elliptical slic
 """
 
 import dataclasses
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -20,14 +21,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp import Noise, StudentT
+from kernelmdp.mdp import Noise
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.sampling import slice_steps
 from kernelmdp.priors.segments import Segment, moved
-from kernelmdp.priors.slices import slice_steps
 from kernelmdp.priors.unknown import Columns, random_member
 from kernelmdp.types import Key
 
@@ -82,10 +83,10 @@ class HeavyTails(Prior):
         """ν for this noise."""
         if self.degrees is not None:
             return float(self.degrees)
-        return noise.degrees if isinstance(noise, StudentT) else 3.0
+        return noise.degrees if math.isfinite(noise.degrees) else 3.0
 
     def sizes(self, noise: Noise, dimension: int) -> np.ndarray:
-        if isinstance(noise, StudentT):
+        if math.isfinite(noise.degrees):
             return noise.along(dimension)
         nu = self.degrees_of(noise)
         return noise.standard_deviations(dimension) * np.sqrt((nu - 2) / nu)

@@ -27,15 +27,12 @@ from jaxtyping import Array, Float
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior, posterior
-from kernelmdp.gp.basis import Basis, NystromBasis
-from kernelmdp.kernels import Kernel, OutputKernel
-from kernelmdp.kernels.base import gram
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
-from kernelmdp.priors.foreign import other_rules
 from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.sampling import default_promotion
 from kernelmdp.priors.segments import Segment, moved
 from kernelmdp.priors.statistics import Statistics
 from kernelmdp.priors.unknown import Columns
@@ -183,8 +180,6 @@ def stretched(kernel: Any, factor: Float[Array, ""]) -> Any:
         named = bool(path) and getattr(path[-1], "name", None) == "lengthscale"
         return leaf * factor.astype(leaf.dtype) if named else leaf
 
-    if not isinstance(kernel, Kernel | OutputKernel):
-        raise ArgumentError("kernel", "a kernel", repr(kernel))
     return jax.tree_util.tree_map_with_path(each, kernel)
 
 
@@ -196,21 +191,17 @@ def factors_of(prior: Hyperparameters, theta: Float[Array, " k"]) -> Float[Array
 def prior_root(
     prior: Hyperparameters, columns: Columns, factors: Float[Array, " 3"]
 ) -> Float[Array, "r r"]:
-    """L with LLᵀ = S(θ)."""
+    """L with LLᵀ = S(θ).
+
+    S is that of a lengthscale exp(longer) times that of the basis. A kernel of finite rank has no
+    lengthscale.
+    """
     identity = jnp.eye(columns.rank, dtype=factors.dtype)
     longer = factors[0] + SHORTER * prior.lengthscale
-    covariance = _covariance(columns.basis, columns.root, longer)
+    covariance = columns.basis.reweighted(
+        columns.root, lambda kernel: stretched(kernel, jnp.exp(longer))
+    )
     return jnp.exp(0.5 * factors[1]) * cholesky(covariance + JITTER * identity)
-
-
-def _covariance(basis: Basis, root: Array, longer: Array) -> Float[Array, "r r"]:
-    """S for a lengthscale exp(longer) times that of the basis, with the basis's signal."""
-    if not isinstance(basis, NystromBasis):  # a kernel of finite rank, which has no lengthscale
-        return jnp.eye(root.shape[0], dtype=root.dtype)
-    kernel = stretched(basis.kernel, jnp.exp(longer))
-    half = gram(kernel, basis.centres, basis.centres) @ root
-    found = root.T @ half
-    return 0.5 * (found + found.T)
 
 
 def log_density(prior: Hyperparameters, own: Tuned, theta: Float[Array, " k"]) -> Float[Array, ""]:
@@ -259,7 +250,7 @@ def _chains(
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     mode, scale = _laplace(prior, own)
-    with other_rules():
+    with default_promotion():
         k = mode.shape[0]
         sampler = blackjax.nuts(target, STEP, jnp.ones(k, mode.dtype), max_num_doublings=DOUBLINGS)
 

@@ -19,8 +19,8 @@ from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, Setting, State
+from kernelmdp.priors.sampling import slice_steps
 from kernelmdp.priors.segments import Segment, moved
-from kernelmdp.priors.slices import slice_steps
 from kernelmdp.priors.statistics import Statistics
 from kernelmdp.priors.unknown import Columns, random_member
 from kernelmdp.types import Key

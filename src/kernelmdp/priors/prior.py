@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from kernelmdp.confidence.beliefs import Beliefs, Transition
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
-from kernelmdp.mdp import Categorical, Known, Noise
+from kernelmdp.mdp import Known, Noise
 from kernelmdp.numerics.checks import require_finite
 from kernelmdp.priors.diagnostics import Diagnostics, worst
 from kernelmdp.priors.unknown import Columns, Unknown, unknown
@@ -60,8 +60,8 @@ class Prior(abc.ABC):
     """A prior over MDPs. Use one of its subclasses.
 
     >>> import kernelmdp as km
-    >>> isinstance(km.priors.UnknownNoise(), Prior)
-    True
+    >>> km.priors.UnknownNoise().name
+    'unknown-noise'
     """
 
     name: ClassVar[str]
@@ -110,7 +110,7 @@ class Prior(abc.ABC):
         beliefs = setting.beliefs
         m = beliefs.scale.shape[0]
         reward_floor, residual_floor = setting.noise_floors
-        if isinstance(setting.transition_noise, Categorical):
+        if setting.transition_noise.categorical:
             raise ArgumentError(
                 "prior", "'gaussian' for this noise", repr(setting.transition_noise)
             )

@@ -15,12 +15,11 @@ from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import FunctionSample, Posterior
-from kernelmdp.gp.basis import Basis, FeatureBasis
+from kernelmdp.gp.basis import Basis
 from kernelmdp.gp.engines import Engine
-from kernelmdp.gp.layouts import Layout, Rotated, Shared
+from kernelmdp.gp.layouts import Layout
 from kernelmdp.gp.means import Mean
-from kernelmdp.gp.tables import TableEngine
-from kernelmdp.gp.weights import WeightEngine, WeightPath
+from kernelmdp.gp.weights import WeightPath
 from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import Key
 
@@ -86,40 +85,32 @@ class Unknown(Module):
 def unknown(posterior: Posterior, sizes: Any) -> Unknown:
     """The function of a posterior without data, whose outputs have noise of these sizes (m,)."""
     layout, engines = posterior.layout, posterior.engines
-    m = layout.outputs
-    one_each = isinstance(layout, Rotated) and np.array_equal(layout.rotation, np.eye(m))
-    if not (isinstance(layout, Shared) or one_each):
+    outputs = layout.groups()
+    if outputs is None:
         raise ArgumentError(
             "prior",
             "'gaussian' for outputs that depend on one another; other priors take k ⊗ identity "
             "or one kernel for each output",
             str(posterior.kernel),
         )
-    sizes = jnp.broadcast_to(jnp.asarray(sizes, posterior.dtype), (m,))
-    parts = [sizes] if isinstance(layout, Shared) else [sizes[j : j + 1] for j in range(m)]
+    sizes = jnp.broadcast_to(jnp.asarray(sizes, posterior.dtype), (layout.outputs,))
     assert posterior.domain is not None
     places = posterior.domain.spread(PROBES)
     watched = jnp.asarray(places[:: max(1, len(places) // PROBES)][:PROBES], posterior.dtype)
     groups = []
-    for engine, own in zip(engines, parts, strict=True):
-        basis, root = _weight_form(engine, posterior)
-        groups.append(Columns(basis, root, _features(basis, root, watched), own))
-    kept = tuple(e if isinstance(e, WeightEngine) else e.with_memory(None) for e in engines)
-    return Unknown(layout, kept, tuple(groups), posterior.mean, posterior.scalar, posterior.dtype)
-
-
-def _weight_form(engine: Engine, posterior: Posterior) -> tuple[Basis, Float[Array, "r r"]]:
-    if isinstance(engine, WeightEngine):
-        return engine.basis, engine.root
-    if isinstance(engine, TableEngine):
-        own = engine.kernel.variance(jnp.zeros(posterior.dimension, posterior.dtype))
-        spread = jnp.sqrt(engine.variance / own)
-        cells = engine.precision.shape[0]
-        return FeatureBasis(engine.kernel), spread * jnp.eye(cells, dtype=posterior.dtype)
-    raise ArgumentError(
-        "prior",
-        "'gaussian' for a kernel that is not of small rank here; other priors need features",
-        str(posterior.kernel),
+    for engine, own in zip(engines, outputs, strict=True):
+        form = engine.weight_form(posterior.dimension)
+        if form is None:
+            raise ArgumentError(
+                "prior",
+                "'gaussian' for a kernel that is not of small rank here; other priors need "
+                "features",
+                str(posterior.kernel),
+            )
+        basis, root = form
+        groups.append(Columns(basis, root, _features(basis, root, watched), sizes[own]))
+    return Unknown(
+        layout, engines, tuple(groups), posterior.mean, posterior.scalar, posterior.dtype
     )
 
 

@@ -122,7 +122,7 @@ class Bound:
             ("vacuous", "yes" if self.vacuous else "no"),
             (
                 "holds",
-                f"with probability {holds:g}" if not isinstance(holds, str) else f"in {holds}",
+                f"with probability {holds:g}" if holds != "expectation" else "in expectation",
             ),
         ]
         if self.exponent is not None:

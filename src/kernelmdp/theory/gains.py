@@ -15,10 +15,10 @@ import jax
 import numpy as np
 
 from kernelmdp.confidence.gains import GainCurve
-from kernelmdp.domains import Domain, Product
+from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.information import upper_bounds
-from kernelmdp.kernels import Coregionalised, Index, Kernel, OutputKernel, kernel
+from kernelmdp.kernels import Kernel, OutputKernel, as_kernel, as_output_kernel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.theory.growth import gain_exponent
 
@@ -83,12 +83,11 @@ def _learned(role: str, words: Any, domain: Domain | None) -> Learned:
     if own is not None:
         if domain is None:
             raise ArgumentError("domain", f"one for the {role}_kernel", None)
-        found = kernel(own) if isinstance(own, str) else own
-        if role == "transition" and isinstance(found, Kernel):
-            found = found @ Index(_state_dimension(words, domain))
-        kind: Any = Kernel if role == "reward" else OutputKernel
-        if not isinstance(found, kind):
-            raise ArgumentError(f"{role}_kernel", "a kernel or its text", repr(own))
+        found: Kernel | OutputKernel = (
+            as_kernel("reward_kernel", own)
+            if role == "reward"
+            else as_output_kernel("transition_kernel", own, _state_dimension(words, domain))
+        )
         return _of_kernel(role, found, domain, given, bool(words.get("tight", False)))
     if given is None:
         raise ArgumentError(f"gain_{role}", f"a gain, or a {role}_kernel and a domain", None)
@@ -110,10 +109,8 @@ def _of_kernel(
     top = found.variance_bound(domain)
     if not math.isfinite(top):
         raise ArgumentError(f"{role}_kernel", "a finite variance bound on the domain", found)
-    outputs, shared = 1, True
-    if isinstance(found, OutputKernel):
-        alike = isinstance(found, Coregionalised) and isinstance(found.index, Index)
-        outputs, shared = found.outputs, alike or found.outputs == 1
+    outputs = found.outputs
+    shared = outputs == 1 or _shared(found) is not None
     bound = found.bind(domain.names)
     rates = {
         rate: 0.0 if domain.finite else gain_exponent(bound, domain.dimension, rate=rate)
@@ -127,7 +124,7 @@ def _of_kernel(
 def _state_dimension(words: Any, domain: Domain | None) -> int:
     if "state_dimension" in words:
         return integer("state_dimension", words["state_dimension"], least=1)
-    if isinstance(domain, Product) and "state" in domain.names:
+    if domain is not None and "state" in domain.names:
         return len(domain.names["state"])
     return 1
 
@@ -165,8 +162,9 @@ def _computed(found: Kernel | OutputKernel, domain: Domain, tight: bool) -> Gain
 
         return by_design
 
-    if isinstance(found, Coregionalised) and isinstance(found.index, Index):
-        alone, m = _computed(found.kernel, domain, tight), found.outputs
+    one, m = _shared(found), found.outputs
+    if one is not None:
+        alone = _computed(one, domain, tight)
         return lambda n, regulariser: m * alone(n, regulariser)
     leaves, structure = jax.tree.flatten(found)
     numbers = tuple((np.shape(leaf), np.asarray(leaf).tobytes()) for leaf in leaves)
@@ -190,8 +188,13 @@ _KNOWN: dict[Any, float] = {}
 
 
 def _finite(found: Kernel | OutputKernel, domain: Domain) -> bool:
-    parts = found.parts() if isinstance(found, OutputKernel) else (found,)
-    return all(math.isfinite(part.rank(domain)) for part in parts)
+    return all(math.isfinite(part.rank(domain)) for part in found.parts())
+
+
+def _shared(found: Kernel | OutputKernel) -> Kernel | None:
+    """k of k ⊗ identity, the one kernel of several independent outputs; else None."""
+    split = None if found.scalar else found.split(same_noise=True)
+    return split.parts[0].kernel if split is not None and split.axes is None else None
 
 
 def gain_bound(

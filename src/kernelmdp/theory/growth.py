@@ -1,5 +1,6 @@
 """How gains grow with n, logarithms aside: by class of kernel."""
 
+import functools
 import math
 
 from kernelmdp.kernels import (
@@ -14,9 +15,6 @@ from kernelmdp.kernels import (
     Sum,
 )
 
-#: Rates for Matern kernels: the one the paper cites, and that of Vakili et al. 2021.
-RATES = ("paper", "improved")
-
 
 def gain_exponent(
     kernel: Kernel | OutputKernel, dimension: int, *, rate: str = "improved"
@@ -30,27 +28,11 @@ def gain_exponent(
     >>> gain_exponent(kernels.Matern(1.5), 2), gain_exponent(kernels.Matern(1.5), 2, rate="paper")
     (0.4, 0.6666666666666666)
     """
-    if isinstance(kernel, OutputKernel):
-        found = [gain_exponent(part, dimension, rate=rate) for part in kernel.parts()]
-        return _largest(found)
-    if math.isfinite(kernel.feature_count(dimension)):
-        return 0.0
-    if isinstance(kernel, SquaredExponential | Periodic):
-        return 0.0
-    if isinstance(kernel, Matern):
-        size = dimension * (dimension + 1) if rate == "paper" else dimension
-        return size / (2 * float(kernel.nu) + size)
-    if isinstance(kernel, Restricted):
-        own = len(kernel.positions) if not isinstance(kernel.coordinates, str) else dimension
-        return gain_exponent(kernel.kernel, own, rate=rate)
-    if isinstance(kernel, Scaled):
-        return gain_exponent(kernel.kernel, dimension, rate=rate)
-    if isinstance(kernel, Sum):
-        sides = (kernel.left, kernel.right)
-        return _largest([gain_exponent(side, dimension, rate=rate) for side in sides])
-    if isinstance(kernel, Product):
-        return _product(kernel, dimension, rate)
-    return None
+    found = [
+        0.0 if math.isfinite(part.feature_count(dimension)) else _exponent(part, dimension, rate)
+        for part in kernel.parts()
+    ]
+    return _largest(found)
 
 
 def regret_exponent(powers: list[float | None]) -> float | None:
@@ -59,6 +41,42 @@ def regret_exponent(powers: list[float | None]) -> float | None:
     return None if largest is None else 0.5 + largest
 
 
+@functools.singledispatch
+def _exponent(kernel: Kernel, dimension: int, rate: str) -> float | None:
+    """Of a kernel of infinite rank, by its class; register a rule for a kernel of your own."""
+    return None
+
+
+@_exponent.register(SquaredExponential)
+@_exponent.register(Periodic)
+def _smooth(kernel: Kernel, dimension: int, rate: str) -> float:
+    return 0.0
+
+
+@_exponent.register
+def _matern(kernel: Matern, dimension: int, rate: str) -> float:
+    size = dimension * (dimension + 1) if rate == "paper" else dimension
+    return size / (2 * float(kernel.nu) + size)
+
+
+@_exponent.register
+def _restricted(kernel: Restricted, dimension: int, rate: str) -> float | None:
+    own = len(kernel.positions) if kernel.name is None else dimension
+    return gain_exponent(kernel.kernel, own, rate=rate)
+
+
+@_exponent.register
+def _scaled(kernel: Scaled, dimension: int, rate: str) -> float | None:
+    return gain_exponent(kernel.kernel, dimension, rate=rate)
+
+
+@_exponent.register
+def _sum(kernel: Sum, dimension: int, rate: str) -> float | None:
+    sides = (kernel.left, kernel.right)
+    return _largest([gain_exponent(side, dimension, rate=rate) for side in sides])
+
+
+@_exponent.register
 def _product(kernel: Product, dimension: int, rate: str) -> float | None:
     """A factor of finite rank changes nothing but constants; the spectra of others convolve."""
     left, right = kernel.left, kernel.right

@@ -8,7 +8,7 @@ import numpy as np
 from kernelmdp.confidence import Supremum, constants_level, slopes, supremum
 from kernelmdp.confidence.nets import layout, log_count
 from kernelmdp.confidence.smoothness import output_facts
-from kernelmdp.domains import Box, Domain, Product
+from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.theory.bound import log
@@ -111,11 +111,9 @@ def _level(own: Supremum, count: int, delta: float, version: str) -> float:
     return own.level(count=count, delta=delta)
 
 
-def _boxes(domain: Domain) -> list[Box]:
-    parts = [part for _, part in domain.factors] if isinstance(domain, Product) else [domain]
-    boxes = [part for part in parts if isinstance(part, Box)]
-    if len(boxes) < len(parts):
+def _boxes(domain: Domain) -> tuple[Domain, ...]:
+    if not all(part.bounded and not part.finite for part in domain.parts):
         raise ArgumentError(
             "domain", "boxes for version='paper' (the others take finite sets too)", domain
         )
-    return boxes
+    return domain.parts

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.kernels import Coregionalised, Independent, Index, Kernel, OutputKernel
+from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.kernels.outputs import with_outputs
 from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.numerics.factor import checked_cholesky, solve_lower
@@ -100,7 +100,7 @@ def walk(
         prior=np.array([_largest(part, rows) for part in parts]),
         copies=np.array([float(part.copies) for part in parts]),
         horizon=z.shape[1],
-        outputs=kernel.outputs if isinstance(kernel, OutputKernel) else 1,
+        outputs=kernel.outputs,
     )
 
 
@@ -123,21 +123,14 @@ class _Part:
 
 
 def _parts(kernel: Kernel | OutputKernel, noise: np.ndarray, dimension: int) -> list[_Part]:
-    if isinstance(kernel, Kernel):
-        return [_Part(kernel, float(noise.flat[0]))]
     m = kernel.outputs
-    each = np.broadcast_to(noise, (m,))
+    each = noise.ravel()[:1] if kernel.scalar else np.broadcast_to(noise, (m,))
     same = bool((each == each[0]).all())
-    if isinstance(kernel, Independent):
-        return [_Part(k, float(own)) for k, own in zip(kernel.kernels, each, strict=True)]
-    if isinstance(kernel, Coregionalised):
-        if isinstance(kernel.index, Index):
-            if same:
-                return [_Part(kernel.kernel, float(each[0]), copies=m)]
-            return [_Part(kernel.kernel, float(own)) for own in each]
-        if same:
-            scales = np.sum(np.asarray(kernel.index.root, float) ** 2, axis=0)
-            return [_Part(kernel.kernel, float(each[0]), scale=float(b)) for b in scales]
+    split = kernel.split(same_noise=same)
+    if split is not None:
+        # A part without output of its own, of k ⊗ B, comes with one noise variance for all.
+        pairs = zip(split.parts, each, strict=False)
+        return [_Part(p.kernel, float(own), scale=p.scale, copies=p.copies) for p, own in pairs]
     if not same:
         raise ArgumentError("noise_variance", "one number for outputs that are correlated", noise)
     return [_Part(kernel.as_scalar(dimension), float(each[0]), rows=m)]

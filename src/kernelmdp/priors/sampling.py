@@ -1,14 +1,21 @@
-"""Elliptical slice sampling by BlackJAX, of densities relative to N(0, I)."""
+"""Sampling by BlackJAX: what it needs of JAX, and elliptical slices."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from kernelmdp.priors.foreign import other_rules
 from kernelmdp.types import Key
+
+
+@contextlib.contextmanager
+def default_promotion() -> Iterator[None]:
+    """JAX's own rules for ranks and types, which BlackJAX is written for, whatever ours are."""
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        yield
 
 
 def slice_steps(
@@ -27,7 +34,7 @@ def slice_steps(
         value = log_ratio(u)
         return jnp.where(sound, jnp.where(jnp.isnan(value), -jnp.inf, value), 0.0)
 
-    with other_rules():
+    with default_promotion():
         zeros, ones = jnp.zeros_like(start), jnp.ones_like(start)
         sampler = blackjax.elliptical_slice(safe, mean=zeros, cov=ones)
 
