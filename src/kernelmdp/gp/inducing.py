@@ -1,15 +1,17 @@
-"""Squared exponentials with lengthscales of their own for each output, on few centres.
+"""Posteriors on few centres, for kernels that are fitted to data and so change with it.
 
-For kernels that are learned from data, and so change with it. Nothing is compiled on a domain:
-centres are data points. With φ_i(z) = L_i⁻¹ k_i(U, z), K_i(U, U) = L_i L_iᵀ, output i is
+Nothing is compiled on a domain: centres are data points. With φ_i(z) = L_i⁻¹ k_i(U, z),
+K_i(U, U) = L_i L_iᵀ, output i is
 
     f_i(z) = φ_i(z)ᵀ v + rest_i(z),   v ~ N(0, I),   Var rest_i(z) = k_i(z, z) − |φ_i(z)|²,
 
 and data speak about v only: A_i = I + Σ_t φ_i φ_iᵀ/λ_i. While every data point is a centre this is
-the exact posterior; beyond, it is the projected process ("DTC"), whose variance far from all
-centres is that of the prior and never less. Shapes depend on the number of centres alone.
+the exact posterior, up to the jitter. Beyond, it is the projected process ("DTC"), whose variance
+far from all centres is that of the prior and never less; how far it is from the exact posterior is
+not known. Shapes depend on the number of centres alone.
 """
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -18,17 +20,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.errors import UnknownPropertyError
+from kernelmdp.gp.ard import Shape, gram
+from kernelmdp.gp.centres import spread_out
 from kernelmdp.gp.engines import Engine, Path
 from kernelmdp.gp.layouts import Side
 from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
-from kernelmdp.kernels import Independent, Kernel, Periodic, SquaredExponential
+from kernelmdp.kernels import Independent
 from kernelmdp.numerics import fast
 from kernelmdp.numerics.batching import in_chunks
-from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
-from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.factor import (
+    cholesky,
+    require_positive_definite,
+    solve_lower,
+    solve_lower_transposed,
+)
+from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
+
+__all__ = ["InducingEngine", "InducingPath", "Shape", "gram", "inducing_posterior", "spread_out"]
 
 #: Added to K(U, U), as a share of the signal variance: centres may repeat or nearly so.
 JITTER = 1e-8
@@ -36,68 +46,6 @@ JITTER = 1e-8
 WAVES = 192
 #: Points treated at once.
 CHUNK = 1024
-
-
-class Shape(Module):
-    """What a learned squared exponential is: one row an output.
-
-    Coordinates in ``angles`` count by their cosine and sine after multiplication with the entry of
-    ``turns``; lengthscales there are chords of the unit circle.
-    """
-
-    lengthscales: Float[Array, "m d"]
-    signal: Float[Array, " m"]
-    noise: Float[Array, " m"]
-    turns: Float[Array, " d"]
-    angles: tuple[int, ...] = eqx.field(static=True)
-
-    def embed(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        """Coordinates, and behind them sines in the order of ``angles``."""
-        if not self.angles:
-            return points
-        index = np.array(self.angles)
-        turned = points[:, index] * self.turns[index].astype(points.dtype)[None, :]
-        return jnp.concatenate([points.at[:, index].set(jnp.cos(turned)), jnp.sin(turned)], axis=1)
-
-    @property
-    def spread(self) -> Float[Array, "m p"]:
-        """Lengthscales of the embedded coordinates."""
-        if not self.angles:
-            return self.lengthscales
-        return jnp.concatenate(
-            [self.lengthscales, self.lengthscales[:, np.array(self.angles)]], axis=1
-        )
-
-    def kernels(self) -> list[Kernel]:
-        """The same as kernels, for their text."""
-        found = []
-        d = self.lengthscales.shape[1]
-        straight = [j for j in range(d) if j not in self.angles]
-        for own, signal in zip(np.asarray(self.lengthscales), np.asarray(self.signal), strict=True):
-            parts: list[Kernel] = [
-                Periodic(own[j], period=2 * np.pi / float(self.turns[j])).on([j])
-                for j in self.angles
-            ]
-            if straight:
-                parts.append(SquaredExponential(own[straight]).on(straight))
-            product = parts[0]
-            for part in parts[1:]:
-                product = product * part
-            found.append(float(signal) ** 2 * product)
-        return found
-
-
-def gram(
-    shape: Shape, first: Float[Array, "n p"], second: Float[Array, "k p"]
-) -> Float[Array, "m n k"]:
-    """k_i between embedded points, for every output i."""
-
-    def one(spread: Array, signal: Array) -> Array:
-        a, b = first / spread[None, :], second / spread[None, :]
-        half = 0.5 * (jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None, :])
-        return signal**2 * fast.exp(jnp.minimum(a @ b.T - half, 0.0))
-
-    return jax.vmap(one)(shape.spread, shape.signal)
 
 
 class InducingPath(Path):
@@ -126,7 +74,10 @@ class InducingPath(Path):
 
 
 class InducingEngine(Engine):
-    """Posterior of m functions; see the module's text."""
+    """Posterior of m functions with kernels of their own; see the module's text.
+
+    Laid out by ``Side``: variances are (n, m), covariances (m, n, n), noise variances (h, m).
+    """
 
     shape: Shape
     centres: Float[Array, "R p"]  # embedded; rows of those not in use are never read
@@ -176,12 +127,22 @@ class InducingEngine(Engine):
     ) -> "InducingEngine":
         """After rows for which ``counted`` is 1, before ``finished``: only sums have changed."""
         rows = self._rows(self.shape.embed(points)) * counted[None, :, None]
+        return self._with_rows(rows, targets.T, counted, self.shape.noise)
+
+    def _with_rows(
+        self,
+        rows: Float[Array, "m h R"],
+        targets: Float[Array, "m h"],
+        counted: Float[Array, " h"],
+        noise: Float[Array, " m"],
+    ) -> "InducingEngine":
+        """With more in the sums: rows k(z, U), targets, and one noise deviation an output."""
 
         def one(root: Array, row: Array, target: Array, noise: Array) -> tuple[Array, Array]:
             values = solve_lower(root, row.T) / noise
             return values @ values.T, values @ (target * counted / noise)
 
-        more, pull = jax.vmap(one)(self.root, rows, targets.T, self.shape.noise)
+        more, pull = jax.vmap(one)(self.root, rows, targets, noise)
         return eqx.tree_at(
             lambda e: (e.precision, e.pull, e.count),
             self,
@@ -213,10 +174,16 @@ class InducingEngine(Engine):
         )
 
     def condition(
-        self, points: Float[Array, "h d"], targets: Float[Array, "h p"], noise: Float[Array, " h"]
+        self, points: Float[Array, "h d"], targets: Float[Array, "h m"], noise: Float[Array, "h m"]
     ) -> "InducingEngine":
-        """With the noise that was fitted; ``noise`` says nothing of its own here."""
-        return self.absorbed(points, targets, jnp.ones(points.shape[0], points.dtype)).finished()
+        """After rows with these noise variances, of each output its own.
+
+        Centres stay: rows that are none are taken in as far as the centres tell.
+        """
+        deviations = jnp.sqrt(noise).T
+        rows = self._rows(self.shape.embed(points)) / deviations[:, :, None]
+        counted, ones = jnp.ones_like(noise[:, 0]), jnp.ones_like(noise[0])
+        return self._with_rows(rows, targets.T / deviations, counted, ones).finished()
 
     def moments(
         self, points: Float[Array, "n d"]
@@ -240,7 +207,8 @@ class InducingEngine(Engine):
         return InducingPath(self.shape, self.centres, self.coefficients)
 
     def draw(self, frequencies: int, *, key: Key) -> Path:
-        """Exact at the centres; between and beyond them waves in place of the prior's draw."""
+        """Approximate in law: exact at the centres, between and beyond them waves in place of the
+        prior's draw."""
         m, r = self.coefficients.shape
         weight_key, wave_key, phase_key, height_key = jax.random.split(key, 4)
         dtype = self.root.dtype
@@ -266,10 +234,34 @@ class InducingEngine(Engine):
         drawn = drawn * self.used[None, :]
         return InducingPath(self.shape, self.centres, drawn, waves, phases, heights)
 
+    @property
+    def exact_draws(self) -> bool:
+        return False
+
     def draw_at(
         self, points: Float[Array, "n d"], draws: int, *, key: Key
-    ) -> Float[Array, "draws n p"]:
-        raise UnknownPropertyError("joint draws at points are not offered by the inducing engine")
+    ) -> Float[Array, "draws n m"]:
+        """Mean and a Cholesky factor of the covariance: exact in law for this posterior."""
+        mean, _ = self.moments(points)
+        scale = JITTER * self.shape.signal**2
+        identity = jnp.eye(points.shape[0], dtype=mean.dtype)
+        covariance = self.covariance(points) + scale[:, None, None] * identity[None]
+        root = jax.vmap(cholesky)(covariance)
+        root = require_positive_definite(
+            root,
+            root,
+            "the posterior covariance at the points",
+            "points may be too close together for a joint draw: use fewer points",
+        )
+        m, n = root.shape[:2]
+        normal = jax.random.normal(key, (draws, m, n), mean.dtype)
+        return mean[None] + jnp.einsum("mij,dmj->dim", root, normal)
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are no more data than centres: with every data point among them, as
+        ``inducing_posterior`` is used for few data, the posterior is exact up to the jitter."""
+        return int(self.count) <= int(jnp.sum(self.used))
 
     def gain(self) -> Float[Array, ""]:
         """Σ_i ½ ln|A_i|."""
@@ -293,7 +285,33 @@ def inducing_posterior(
     scalar: bool,
     block: int,
 ) -> Posterior:
-    """The posterior of these data, taken ``block`` rows at a time: no shape depends on how many."""
+    """The posterior of these data, taken ``block`` rows at a time: no shape depends on how many.
+
+    Its ``error`` is infinite and of the kind "inducing": no bound is known of what few centres
+    leave out, so nothing that needs one may be claimed. It does not change as data outgrow the
+    centres, since programs are compiled for it; ``InducingEngine.complete`` tells. Draws are
+    approximate. Joint draws at points (``sample_at``) have the law of this posterior.
+
+    Args:
+        shape: Kernels and noise of the m outputs.
+        centres: Data points (R, d), and any numbers in rows that are not used.
+        used: 1 for each centre in use, else 0; shape (R,).
+        points: Where the functions were seen, (n, d).
+        targets: What was seen, (n, m).
+        scalar: Whether the one output has no axis of its own.
+        block: Rows taken at once.
+
+    Returns:
+        A posterior whose ``engine`` is "inducing" and whose ``rank`` is R.
+
+    >>> shape = Shape(jnp.array([[0.5]]), jnp.ones(1), jnp.full(1, 0.1), jnp.ones(1), angles=())
+    >>> line = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> known = inducing_posterior(
+    ...     shape, line[::5], np.ones(4), line, np.sin(line), scalar=True, block=16
+    ... )
+    >>> known.engine, known.error_kind, known.count, known.sample(key=jax.random.key(0)).exact
+    ('inducing', 'inducing', 20, False)
+    """
     engine = _prior(shape, jnp.asarray(centres), jnp.asarray(used))
     x, y = np.asarray(points, float), np.asarray(targets, float)
     for start in range(0, len(x), block):
@@ -318,8 +336,8 @@ def inducing_posterior(
         dimension=d,
         engine="inducing",
         rank=float(engine.centres.shape[0]),
-        error=0.0,
-        error_kind="exact",
+        error=math.inf,
+        error_kind="inducing",
     )
 
 
@@ -336,28 +354,3 @@ def _absorb(engine: InducingEngine, points: Any, targets: Any, counted: Any) -> 
 @jit
 def _finish(engine: InducingEngine) -> InducingEngine:
     return engine.finished()
-
-
-@jit
-def spread_out(shape: Shape, points: Float[Array, "n d"], count: int) -> Int[Array, " count"]:
-    """Places of points that say most about the others: greedy in the variance not yet explained,
-    for the shortest lengthscale of any output along each coordinate."""
-    tight = Shape(
-        lengthscales=jnp.min(shape.lengthscales, axis=0, keepdims=True),
-        signal=jnp.ones(1),
-        noise=jnp.ones(1),
-        turns=shape.turns,
-        angles=shape.angles,
-    )
-    x = tight.embed(points)
-
-    def one(carry: tuple[Array, Array, Array], step: Array) -> tuple[Any, Array]:
-        left, columns, chosen = carry
-        best = jnp.argmax(left)
-        column = gram(tight, x, x[best][None, :])[0, :, 0] - columns @ columns[best]
-        column = column / jnp.sqrt(jnp.maximum(left[best], 1e-12))
-        left = jnp.maximum(left - column**2, 0.0).at[best].set(-1.0)
-        return (left, columns.at[:, step].set(column), chosen), best
-
-    start = (jnp.ones(x.shape[0]), jnp.zeros((x.shape[0], count)), jnp.zeros(()))
-    return jax.lax.scan(one, start, jnp.arange(count))[1]

@@ -1,0 +1,35 @@
+"""Which data points a posterior is built on: those that say most about the others."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from kernelmdp.gp.ard import Shape, gram
+from kernelmdp.numerics.modules import jit
+
+
+@jit
+def spread_out(shape: Shape, points: Float[Array, "n d"], count: int) -> Int[Array, " count"]:
+    """Places of points that say most about the others: greedy in the variance not yet explained,
+    for the shortest lengthscale of any output along each coordinate."""
+    tight = Shape(
+        lengthscales=jnp.min(shape.lengthscales, axis=0, keepdims=True),
+        signal=jnp.ones(1),
+        noise=jnp.ones(1),
+        turns=shape.turns,
+        angles=shape.angles,
+    )
+    x = tight.embed(points)
+
+    def one(carry: tuple[Array, Array, Array], step: Array) -> tuple[Any, Array]:
+        left, columns, chosen = carry
+        best = jnp.argmax(left)
+        column = gram(tight, x, x[best][None, :])[0, :, 0] - columns @ columns[best]
+        column = column / jnp.sqrt(jnp.maximum(left[best], 1e-12))
+        left = jnp.maximum(left - column**2, 0.0).at[best].set(-1.0)
+        return (left, columns.at[:, step].set(column), chosen), best
+
+    start = (jnp.ones(x.shape[0]), jnp.zeros((x.shape[0], count)), jnp.zeros(()))
+    return jax.lax.scan(one, start, jnp.arange(count))[1]
