@@ -7,11 +7,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from kernelmdp.gp.ard import Shape, gram
+from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.numerics.modules import jit
 
 
 @jit
-def spread_out(shape: Shape, points: Float[Array, "n d"], count: int) -> Int[Array, " count"]:
+def spread_out(
+    shape: Shape,
+    points: Float[Array, "n d"],
+    count: int,
+    *,
+    config: InducingConfig = INDUCING,
+) -> Int[Array, " count"]:
     """Places of points that say most about the others: greedy in the variance not yet explained,
     for the shortest lengthscale of any output along each coordinate."""
     tight = Shape(
@@ -27,7 +34,7 @@ def spread_out(shape: Shape, points: Float[Array, "n d"], count: int) -> Int[Arr
         left, columns, chosen = carry
         best = jnp.argmax(left)
         column = gram(tight, x, x[best][None, :])[0, :, 0] - columns @ columns[best]
-        column = column / jnp.sqrt(jnp.maximum(left[best], 1e-12))
+        column = column / jnp.sqrt(jnp.maximum(left[best], config.least_variance))
         left = jnp.maximum(left - column**2, 0.0).at[best].set(-1.0)
         return (left, columns.at[:, step].set(column), chosen), best
 

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Int
 from kernelmdp.gp.ard import Shape, gram
 from kernelmdp.gp.centres import spread_out
 from kernelmdp.gp.engines import Engine, Path
+from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.layouts import Side
 from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
@@ -40,13 +41,6 @@ from kernelmdp.types import Key
 
 __all__ = ["InducingEngine", "InducingPath", "Shape", "gram", "inducing_posterior", "spread_out"]
 
-#: Added to K(U, U), as a share of the signal variance: centres may repeat or nearly so.
-JITTER = 1e-8
-#: Waves of a prior draw; they matter where there are no data.
-WAVES = 192
-#: Points treated at once.
-CHUNK = 1024
-
 
 class InducingPath(Path):
     """Σ_u coefficients_u k(z, u), and for a draw waves that the centres do not pin down."""
@@ -54,6 +48,7 @@ class InducingPath(Path):
     shape: Shape
     centres: Float[Array, "R p"]
     coefficients: Float[Array, "m R"]
+    config: InducingConfig = eqx.field(static=True)
     frequencies: Float[Array, "m W p"] | None = None
     phases: Float[Array, "m W"] | None = None
     heights: Float[Array, "m W"] | None = None
@@ -64,7 +59,7 @@ class InducingPath(Path):
             values = jnp.einsum("mnr,mr->nm", gram(self.shape, x, self.centres), self.coefficients)
             return values if self.heights is None else values + self._waves(x)
 
-        return in_chunks(some, points, CHUNK)
+        return in_chunks(some, points, self.config.chunk)
 
     def _waves(self, x: Float[Array, "n p"]) -> Float[Array, "n m"]:
         assert self.frequencies is not None
@@ -89,10 +84,14 @@ class InducingEngine(Engine):
     coefficients: Float[Array, "m R"]
     reach: Float[Array, "m R R"]  # W: Var f = k − |k(z, U) W|²
     count: Int[Array, ""]
+    config: InducingConfig = eqx.field(static=True)
 
     @staticmethod
     def prior(
-        shape: Shape, centres: Float[Array, "R d"], used: Float[Array, " R"]
+        shape: Shape,
+        centres: Float[Array, "R d"],
+        used: Float[Array, " R"],
+        config: InducingConfig = INDUCING,
     ) -> "InducingEngine":
         """No data yet, with these points as centres where ``used`` is 1."""
         x = shape.embed(centres)
@@ -101,7 +100,8 @@ class InducingEngine(Engine):
         inside = gram(shape, x, x) * pairs[None]
         scale = (shape.signal**2)[:, None, None]
         # An unused centre has variance 1 and no covariance: nothing is ever learned of it.
-        filled = inside + scale * identity[None] * jnp.where(used > 0, JITTER, 1.0)[None, None, :]
+        extra = jnp.where(used > 0, config.jitter, 1.0)
+        filled = inside + scale * identity[None] * extra[None, None, :]
         m, r = shape.signal.shape[0], x.shape[0]
         empty = jnp.zeros((m, r), x.dtype)
         ones = jnp.broadcast_to(identity[None], (m, r, r))
@@ -116,6 +116,7 @@ class InducingEngine(Engine):
             coefficients=empty,
             reach=jnp.zeros((m, r, r), x.dtype),
             count=jnp.zeros((), jnp.int32),
+            config=config,
         )
 
     def _rows(self, x: Float[Array, "n p"]) -> Float[Array, "m n R"]:
@@ -161,7 +162,7 @@ class InducingEngine(Engine):
             factor = cholesky(precision)
             half = solve_lower(factor, identity)
             weights = half.T @ (half @ pull)
-            learned = cholesky(identity * (1 + 1e-10) - half.T @ half)  # I − A⁻¹
+            learned = cholesky(identity * (1 + self.config.slack) - half.T @ half)  # I − A⁻¹
             both = jnp.concatenate([learned, weights[:, None]], axis=1)
             found = solve_lower_transposed(root, both)
             return factor, found[:, -1], found[:, :-1]
@@ -196,7 +197,7 @@ class InducingEngine(Engine):
             known = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.reach) ** 2, axis=2)
             return mean, jnp.maximum(self.shape.signal[None, :] ** 2 - known.T, 0.0)
 
-        return in_chunks(some, points, CHUNK)
+        return in_chunks(some, points, self.config.chunk)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "m n n"]:
         x = self.shape.embed(points)
@@ -204,23 +205,22 @@ class InducingEngine(Engine):
         return gram(self.shape, x, x) - jnp.einsum("mns,mks->mnk", known, known)
 
     def mean_path(self) -> Path:
-        return InducingPath(self.shape, self.centres, self.coefficients)
+        return InducingPath(self.shape, self.centres, self.coefficients, self.config)
 
     def draw(self, frequencies: int, *, key: Key) -> Path:
         """Approximate in law: exact at the centres, between and beyond them waves in place of the
         prior's draw."""
         m, r = self.coefficients.shape
         weight_key, wave_key, phase_key, height_key = jax.random.split(key, 4)
-        dtype = self.root.dtype
+        dtype, count = self.root.dtype, self.config.waves
         p = self.centres.shape[1]
-        waves = jax.random.normal(wave_key, (m, WAVES, p), dtype)
+        waves = jax.random.normal(wave_key, (m, count, p), dtype)
         waves = waves / (2 * jnp.pi * self.shape.spread[:, None, :])
-        phases = jax.random.uniform(phase_key, (m, WAVES), dtype)
-        size = self.shape.signal[:, None] * jnp.sqrt(2 / WAVES)
-        heights = size * jax.random.normal(height_key, (m, WAVES), dtype)
-        rough = InducingPath(
-            self.shape, self.centres, jnp.zeros((m, r), dtype), waves, phases, heights
-        )
+        phases = jax.random.uniform(phase_key, (m, count), dtype)
+        size = self.shape.signal[:, None] * jnp.sqrt(2 / count)
+        heights = size * jax.random.normal(height_key, (m, count), dtype)
+        rest = self.config, waves, phases, heights
+        rough = InducingPath(self.shape, self.centres, jnp.zeros((m, r), dtype), *rest)
         there = rough._waves(self.centres) * self.used[:, None]  # (R, m)
         noise = jax.random.normal(weight_key, (m, r), dtype)
 
@@ -232,7 +232,7 @@ class InducingEngine(Engine):
 
         drawn = jax.vmap(one)(self.root, self.factor, self.pull, noise, there.T)
         drawn = drawn * self.used[None, :]
-        return InducingPath(self.shape, self.centres, drawn, waves, phases, heights)
+        return InducingPath(self.shape, self.centres, drawn, *rest)
 
     @property
     def exact_draws(self) -> bool:
@@ -243,7 +243,7 @@ class InducingEngine(Engine):
     ) -> Float[Array, "draws n m"]:
         """Mean and a Cholesky factor of the covariance: exact in law for this posterior."""
         mean, _ = self.moments(points)
-        scale = JITTER * self.shape.signal**2
+        scale = self.config.jitter * self.shape.signal**2
         identity = jnp.eye(points.shape[0], dtype=mean.dtype)
         covariance = self.covariance(points) + scale[:, None, None] * identity[None]
         root = jax.vmap(cholesky)(covariance)
@@ -284,6 +284,7 @@ def inducing_posterior(
     *,
     scalar: bool,
     block: int,
+    config: InducingConfig = INDUCING,
 ) -> Posterior:
     """The posterior of these data, taken ``block`` rows at a time: no shape depends on how many.
 
@@ -300,6 +301,7 @@ def inducing_posterior(
         targets: What was seen, (n, m).
         scalar: Whether the one output has no axis of its own.
         block: Rows taken at once.
+        config: Jitter, random features of draws, and points treated at once.
 
     Returns:
         A posterior whose ``engine`` is "inducing" and whose ``rank`` is R.
@@ -312,7 +314,7 @@ def inducing_posterior(
     >>> known.engine, known.error_kind, known.count, known.sample(key=jax.random.key(0)).exact
     ('inducing', 'inducing', 20, False)
     """
-    engine = _prior(shape, jnp.asarray(centres), jnp.asarray(used))
+    engine = _prior(shape, jnp.asarray(centres), jnp.asarray(used), config)
     x, y = np.asarray(points, float), np.asarray(targets, float)
     for start in range(0, len(x), block):
         piece, own = x[start : start + block], y[start : start + block]
@@ -342,8 +344,8 @@ def inducing_posterior(
 
 
 @jit
-def _prior(shape: Shape, centres: Array, used: Array) -> InducingEngine:
-    return InducingEngine.prior(shape, centres, used)
+def _prior(shape: Shape, centres: Array, used: Array, config: InducingConfig) -> InducingEngine:
+    return InducingEngine.prior(shape, centres, used, config)
 
 
 @jit
