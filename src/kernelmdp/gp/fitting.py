@@ -7,19 +7,20 @@ short lengthscales from making it unknown for ever.
 """
 
 import math
+from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.gp.ard import Shape, gram
+from kernelmdp.gp.ard import Units
 from kernelmdp.gp.descent import descend
+from kernelmdp.gp.families import FittedKernels, KernelFamily
 from kernelmdp.gp.fit_config import SEARCH, TREND, SearchConfig, TrendConfig
 from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, Belief, Habits
 from kernelmdp.numerics.factor import cholesky, solve_lower
-from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
 __all__ = [
@@ -35,40 +36,19 @@ __all__ = [
     "fit",
     "in_blocks",
     "likelihood",
+    "objective",
     "some_rows",
     "usual",
 ]
 
 
-class Units(Module):
-    """The width of every axis, and the size of every output."""
-
-    widths: Float[Array, " d"]
-    sizes: Float[Array, " m"]
-    turns: Float[Array, " d"]
-    angles: tuple[int, ...] = eqx.field(static=True)
-
-    def shape(self, logs: Float[Array, "m k"]) -> Shape:
-        """From logarithms of parameters in these units."""
-        d = self.widths.shape[0]
-        values = jnp.exp(logs)
-        return Shape(
-            lengthscales=values[:, :d] * self.widths[None, :],
-            signal=values[:, d] * self.sizes,
-            noise=values[:, d + 1] * self.sizes,
-            turns=self.turns,
-            angles=self.angles,
-        )
-
-
-def usual(units: Units, habits: Habits) -> Float[np.ndarray, "m k"]:
+def usual(units: KernelFamily, habits: Habits) -> Float[np.ndarray, "m k"]:
     """Logarithms of the medians: parameters before any data."""
-    rows = habits.rows(units.widths.shape[0])
-    return np.tile(np.log(rows[:, 0])[None, :], (units.sizes.shape[0], 1))
+    return np.log(units.beliefs(habits)[:, :, 0])
 
 
 def fit(
-    units: Units,
+    units: KernelFamily,
     habits: Habits,
     points: Float[Array, "b n d"],
     targets: Float[Array, "b n m"],
@@ -84,20 +64,21 @@ def fit(
     searches: from ``start``, and from the medians. One output after another: so one program serves
     all, whatever their number.
     """
-    rows = jnp.asarray(habits.rows(units.widths.shape[0]))
+    rows = units.beliefs(habits)
     both = [np.asarray(start), usual(units, habits)]
     starts = np.stack(both if config.from_medians else both[:1], axis=1)
     found = []
     for output, begin in enumerate(starts):
-        own = Units(units.widths, units.sizes[output][None], units.turns, units.angles)
-        logs = _fit(own, points, targets[:, :, output], counted, jnp.asarray(begin), rows, config)
+        blocks = points, targets[:, :, output], counted
+        own, about = units.output(output), jnp.asarray(rows[output])
+        logs = _fit(own, *blocks, jnp.asarray(begin), about, config)
         found.append(np.asarray(logs))
     return np.stack(found)
 
 
 @jit
 def _fit(
-    units: Units,
+    units: KernelFamily,
     points: Array,
     target: Array,
     counted: Array,
@@ -106,29 +87,12 @@ def _fit(
     config: SearchConfig,
 ) -> Array:
     low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
-    blocks = (points, target, counted)
-
-    def bounded(free: Array) -> Array:
-        return low + (high - low) * jax.nn.sigmoid(free)
-
-    def loss(free: Array) -> Array:
-        found = bounded(free)
-        penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        shape = units.shape(found[None, :])
-        return penalty - jnp.sum(jax.lax.map(lambda block: worth(shape, *block), blocks))
-
-    def worth(shape: Shape, x: Array, y: Array, count: Array) -> Array:
-        # Of data that are few the later blocks are empty, and should cost nothing.
-        return jax.lax.cond(
-            jnp.any(count > 0),
-            lambda: likelihood(shape, x, y, count, jitter=config.jitter),
-            lambda: jnp.zeros(()),
-        )
+    loss = objective(units, points, target, counted, rows, config)
 
     def search(logs: Array) -> tuple[Array, Array]:
         share = jnp.clip((logs - low) / (high - low), config.margin, 1 - config.margin)
         free, value = descend(loss, jnp.log(share) - jnp.log1p(-share), config)
-        return bounded(free), value
+        return bounded(free, rows), value
 
     found, values = jax.lax.map(search, starts)
     values = jnp.where(jnp.isfinite(values), values, jnp.inf)
@@ -137,8 +101,45 @@ def _fit(
     return jnp.where(values[0] <= values[1], found[0], found[1])
 
 
+def bounded(free: Float[Array, " k"], rows: Float[Array, "k 4"]) -> Float[Array, " k"]:
+    """Logarithms of parameters within the bounds of ``rows``, from any real numbers (log-odds)."""
+    low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
+    return low + (high - low) * jax.nn.sigmoid(free)
+
+
+def objective(
+    units: KernelFamily,
+    points: Float[Array, "b n d"],
+    target: Float[Array, "b n"],
+    counted: Float[Array, "b n"],
+    rows: Float[Array, "k 4"],
+    config: SearchConfig = SEARCH,
+) -> Callable[[Array], Array]:
+    """What ``fit`` minimises for one output, as a function of log-odds within the bounds.
+
+    −Σ_blocks ln p(y) + ½ Σ_j ((ln θ_j − ln median_j)/deviation_j)².
+    """
+    blocks = (points, target, counted)
+
+    def loss(free: Array) -> Array:
+        found = bounded(free, rows)
+        penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
+        shape = units.shape(found[None, :])
+        return penalty - jnp.sum(jax.lax.map(lambda block: worth(shape, *block), blocks))
+
+    def worth(shape: FittedKernels, x: Array, y: Array, count: Array) -> Array:
+        # Of data that are few the later blocks are empty, and should cost nothing.
+        return jax.lax.cond(
+            jnp.any(count > 0),
+            lambda: likelihood(shape, x, y, count, jitter=config.jitter),
+            lambda: jnp.zeros(()),
+        )
+
+    return loss
+
+
 def likelihood(
-    shape: Shape,
+    shape: FittedKernels,
     points: Float[Array, "n d"],
     targets: Float[Array, " n"],
     counted: Float[Array, " n"],
@@ -152,7 +153,7 @@ def likelihood(
     """
     x = shape.embed(points)
     pairs = counted[:, None] * counted[None, :]
-    inside = gram(shape, x, x)[0] * pairs
+    inside = shape.gram(x, x)[0] * pairs
     noise = shape.noise[0] ** 2 + jitter * shape.signal[0] ** 2
     matrix = inside + jnp.diag(jnp.where(counted > 0, noise, 1.0))
     fixed = jax.lax.stop_gradient(matrix)

@@ -20,15 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.gp.ard import Shape, gram
+from kernelmdp.gp.ard import Shape
 from kernelmdp.gp.centres import spread_out
 from kernelmdp.gp.engines import Engine, Path
+from kernelmdp.gp.families import FittedKernels, PriorDraw
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.layouts import Side
 from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
 from kernelmdp.kernels import Independent
-from kernelmdp.numerics import fast
 from kernelmdp.numerics.batching import in_chunks
 from kernelmdp.numerics.factor import (
     cholesky,
@@ -39,33 +39,25 @@ from kernelmdp.numerics.factor import (
 from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
-__all__ = ["InducingEngine", "InducingPath", "Shape", "gram", "inducing_posterior", "spread_out"]
+__all__ = ["InducingEngine", "InducingPath", "Shape", "inducing_posterior", "spread_out"]
 
 
 class InducingPath(Path):
-    """Σ_u coefficients_u k(z, u), and for a draw waves that the centres do not pin down."""
+    """Σ_u coefficients_u k(z, u), and for a draw what the centres do not pin down."""
 
-    shape: Shape
+    shape: FittedKernels
     centres: Float[Array, "R p"]
     coefficients: Float[Array, "m R"]
     config: InducingConfig = eqx.field(static=True)
-    frequencies: Float[Array, "m W p"] | None = None
-    phases: Float[Array, "m W"] | None = None
-    heights: Float[Array, "m W"] | None = None
+    prior: PriorDraw | None = None
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
         def some(z: Array) -> Array:
             x = self.shape.embed(z)
-            values = jnp.einsum("mnr,mr->nm", gram(self.shape, x, self.centres), self.coefficients)
-            return values if self.heights is None else values + self._waves(x)
+            values = jnp.einsum("mnr,mr->nm", self.shape.gram(x, self.centres), self.coefficients)
+            return values if self.prior is None else values + self.prior(x)
 
         return in_chunks(some, points, self.config.chunk)
-
-    def _waves(self, x: Float[Array, "n p"]) -> Float[Array, "n m"]:
-        assert self.frequencies is not None
-        assert self.phases is not None
-        turns = jnp.einsum("mwp,np->mnw", self.frequencies, x) + self.phases[:, None, :]
-        return jnp.einsum("mnw,mw->nm", fast.cosine(turns), self.heights)
 
 
 class InducingEngine(Engine):
@@ -74,7 +66,7 @@ class InducingEngine(Engine):
     Laid out by ``Side``: variances are (n, m), covariances (m, n, n), noise variances (h, m).
     """
 
-    shape: Shape
+    shape: FittedKernels
     centres: Float[Array, "R p"]  # embedded; rows of those not in use are never read
     used: Float[Array, " R"]
     root: Float[Array, "m R R"]  # L
@@ -88,7 +80,7 @@ class InducingEngine(Engine):
 
     @staticmethod
     def prior(
-        shape: Shape,
+        shape: FittedKernels,
         centres: Float[Array, "R d"],
         used: Float[Array, " R"],
         config: InducingConfig = INDUCING,
@@ -97,8 +89,8 @@ class InducingEngine(Engine):
         x = shape.embed(centres)
         pairs = used[:, None] * used[None, :]
         identity = jnp.eye(x.shape[0], dtype=x.dtype)
-        inside = gram(shape, x, x) * pairs[None]
-        scale = (shape.signal**2)[:, None, None]
+        inside = shape.gram(x, x) * pairs[None]
+        scale = shape.scale(x, used)[:, None, None]
         # An unused centre has variance 1 and no covariance: nothing is ever learned of it.
         extra = jnp.where(used > 0, config.jitter, 1.0)
         filled = inside + scale * identity[None] * extra[None, None, :]
@@ -121,7 +113,7 @@ class InducingEngine(Engine):
 
     def _rows(self, x: Float[Array, "n p"]) -> Float[Array, "m n R"]:
         """k(z, U), zero for centres not in use."""
-        return gram(self.shape, x, self.centres) * self.used[None, None, :]
+        return self.shape.gram(x, self.centres) * self.used[None, None, :]
 
     def absorbed(
         self, points: Float[Array, "h d"], targets: Float[Array, "h m"], counted: Float[Array, " h"]
@@ -192,36 +184,30 @@ class InducingEngine(Engine):
         """Means and variances, a column an output."""
 
         def some(z: Array) -> tuple[Array, Array]:
-            rows = self._rows(self.shape.embed(z))
+            x = self.shape.embed(z)
+            rows = self._rows(x)
             mean = jnp.einsum("mnr,mr->nm", rows, self.coefficients)
             known = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.reach) ** 2, axis=2)
-            return mean, jnp.maximum(self.shape.signal[None, :] ** 2 - known.T, 0.0)
+            return mean, jnp.maximum(self.shape.variances(x) - known.T, 0.0)
 
         return in_chunks(some, points, self.config.chunk)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "m n n"]:
         x = self.shape.embed(points)
         known = jnp.einsum("mnr,mrs->mns", self._rows(x), self.reach)
-        return gram(self.shape, x, x) - jnp.einsum("mns,mks->mnk", known, known)
+        return self.shape.gram(x, x) - jnp.einsum("mns,mks->mnk", known, known)
 
     def mean_path(self) -> Path:
         return InducingPath(self.shape, self.centres, self.coefficients, self.config)
 
     def draw(self, frequencies: int, *, key: Key) -> Path:
-        """Approximate in law: exact at the centres, between and beyond them waves in place of the
-        prior's draw."""
+        """Approximate in law: exact at the centres, between and beyond them random features
+        in place of the prior's draw."""
         m, r = self.coefficients.shape
-        weight_key, wave_key, phase_key, height_key = jax.random.split(key, 4)
-        dtype, count = self.root.dtype, self.config.waves
-        p = self.centres.shape[1]
-        waves = jax.random.normal(wave_key, (m, count, p), dtype)
-        waves = waves / (2 * jnp.pi * self.shape.spread[:, None, :])
-        phases = jax.random.uniform(phase_key, (m, count), dtype)
-        size = self.shape.signal[:, None] * jnp.sqrt(2 / count)
-        heights = size * jax.random.normal(height_key, (m, count), dtype)
-        rest = self.config, waves, phases, heights
-        rough = InducingPath(self.shape, self.centres, jnp.zeros((m, r), dtype), *rest)
-        there = rough._waves(self.centres) * self.used[:, None]  # (R, m)
+        weight_key, *keys = jax.random.split(key, 4)
+        dtype = self.root.dtype
+        rough = self.shape.prior_draw(self.config, keys=(keys[0], keys[1], keys[2]))
+        there = rough(self.centres) * self.used[:, None]  # (R, m)
         noise = jax.random.normal(weight_key, (m, r), dtype)
 
         def one(root: Array, factor: Array, pull: Array, own: Array, prior: Array) -> Array:
@@ -232,7 +218,7 @@ class InducingEngine(Engine):
 
         drawn = jax.vmap(one)(self.root, self.factor, self.pull, noise, there.T)
         drawn = drawn * self.used[None, :]
-        return InducingPath(self.shape, self.centres, drawn, *rest)
+        return InducingPath(self.shape, self.centres, drawn, self.config, rough)
 
     @property
     def exact_draws(self) -> bool:
@@ -243,7 +229,8 @@ class InducingEngine(Engine):
     ) -> Float[Array, "draws n m"]:
         """Mean and a Cholesky factor of the covariance: exact in law for this posterior."""
         mean, _ = self.moments(points)
-        scale = self.config.jitter * self.shape.signal**2
+        everywhere = jnp.ones(points.shape[0], mean.dtype)
+        scale = self.config.jitter * self.shape.scale(self.shape.embed(points), everywhere)
         identity = jnp.eye(points.shape[0], dtype=mean.dtype)
         covariance = self.covariance(points) + scale[:, None, None] * identity[None]
         root = jax.vmap(cholesky)(covariance)
@@ -276,7 +263,7 @@ class InducingEngine(Engine):
 
 
 def inducing_posterior(
-    shape: Shape,
+    shape: FittedKernels,
     centres: Any,
     used: Any,
     points: Any,
@@ -324,7 +311,7 @@ def inducing_posterior(
             engine, np.pad(piece, ((0, short), (0, 0))), np.pad(own, ((0, short), (0, 0))), counted
         )
     engine = _finish(engine)
-    m, d = shape.lengthscales.shape
+    m, d = shape.signal.shape[0], shape.dimension
     kernels = shape.kernels()
     return Posterior(
         kernel=kernels[0] if scalar else Independent(kernels),
@@ -344,7 +331,9 @@ def inducing_posterior(
 
 
 @jit
-def _prior(shape: Shape, centres: Array, used: Array, config: InducingConfig) -> InducingEngine:
+def _prior(
+    shape: FittedKernels, centres: Array, used: Array, config: InducingConfig
+) -> InducingEngine:
     return InducingEngine.prior(shape, centres, used, config)
 
 
