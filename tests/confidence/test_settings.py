@@ -1,6 +1,7 @@
 """Presets, what they cover, regularisers, and what is refused."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import kernelmdp as km
 from kernelmdp.confidence import Confidence, as_confidence
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Gaussian, Uniform
+from kernelmdp.numerics.modules import changed
 
 from .problems import BOX, beliefs, data
 
@@ -66,6 +68,20 @@ def test_reasons_of_a_run_under_a_prior():
     assert "not that of the noise" in gp.sets(exact, episode=1, **louder).coverage.reasons[0]
     compiled = beliefs("se(0.5) @ index(2)", engine="compiled", tolerance=1e-2)
     assert "kernel is approximate" in gp.sets(compiled, episode=1, **COMMON).coverage.reasons[0]
+
+
+@pytest.mark.parametrize("setting", ["rkhs", "gp"])
+def test_an_error_that_is_not_known_is_not_covered(setting):
+    """Inducing points: the sets are finite and claim nothing."""
+    sure = Confidence(norm_reward=1.0, norm_transition=1.0, setting=setting)
+    exact = beliefs("se(0.5) @ index(2)")
+    unknown = changed(exact.transition, error=math.inf, error_kind="inducing")
+    sets = sure.sets(changed(exact, transition=unknown), episode=1, **COMMON)
+    plain = sure.sets(exact, episode=1, **COMMON)
+    assert not sets.covered
+    assert "transition is learned on inducing points" in sets.reason
+    assert sets.plausible.beta_transition == plain.plausible.beta_transition
+    assert np.isfinite(sets.plausible.slack_transition)
 
 
 def test_regularisers():

@@ -28,6 +28,34 @@ class Dense:
             self.mean, self.variance = self.mean[:, 0], self.variance[:, 0]
 
 
+class Projected:
+    """The projected process ("DTC") on centres U, one output after another.
+
+    Q(a, b) = K(a, U) K(U, U)⁻¹ K(U, b) stands for K between data and anything; the prior at the
+    queries keeps what Q leaves out. ``jitter`` is added to K(U, U).
+    """
+
+    def __init__(self, kernels, centres, jitters, points, targets, noises, queries):
+        n, m = len(queries), len(kernels)
+        self.mean, self.covariances, self.gain = np.zeros((n, m)), np.zeros((m, n, n)), 0.0
+        for i, kernel in enumerate(kernels):
+            inside = np.asarray(kernel(centres)) + jitters[i] * np.eye(len(centres))
+            data, here = np.asarray(kernel(points, centres)), np.asarray(kernel(queries, centres))
+            low = data @ np.linalg.solve(inside, data.T)
+            across = here @ np.linalg.solve(inside, data.T)
+            solved = np.linalg.solve(
+                low + np.diag(noises[:, i]), np.c_[np.asarray(targets)[:, i], across.T]
+            )
+            self.mean[:, i] = across @ solved[:, 0]
+            self.covariances[i] = np.asarray(kernel(queries)) - across @ solved[:, 1:]
+            scaled = low / np.sqrt(np.outer(noises[:, i], noises[:, i]))
+            self.gain += 0.5 * np.linalg.slogdet(np.eye(len(low)) + scaled)[1]
+        self.variance = np.stack([np.diag(c) for c in self.covariances], axis=1)
+        blocks = np.einsum("mnk,mj->nmkj", self.covariances, np.eye(m))
+        self.covariance = blocks.reshape(n * m, n * m)
+        self.output_covariance = np.stack([np.diag(row) for row in self.variance])
+
+
 def assert_matches(posterior, oracle, queries, tolerance):
     mean, std = posterior.predict(queries)
     np.testing.assert_allclose(mean, oracle.mean, atol=tolerance, rtol=0)

@@ -10,17 +10,29 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
+from kernelmdp.gp.inducing import Shape, inducing_posterior
 
 BOX = km.Box([0.0, 0.0], [1.0, 1.0])
 
 
 def make(engine="compiled", text="se(0.5)", **kwargs):
+    if engine == "inducing":
+        return on_inducing_points()
     return km.gp.posterior(
         km.kernel(text), **{"noise_variance": 0.1, "domain": BOX, "engine": engine} | kwargs
     )
 
 
-@pytest.mark.parametrize("engine", ["exact", "compiled"])
+def on_inducing_points():
+    """Nine centres on the box, and no data yet."""
+    numbers = np.full((1, 2), 0.5), np.ones(1), np.full(1, np.sqrt(0.1)), np.ones(2)
+    shape = Shape(*map(jax.numpy.asarray, numbers), angles=())
+    centres = np.stack(np.meshgrid([0.0, 0.5, 1.0], [0.0, 0.5, 1.0]), axis=-1).reshape(-1, 2)
+    empty = np.zeros((0, 2)), np.zeros((0, 1))
+    return inducing_posterior(shape, centres, np.ones(9), *empty, scalar=True, block=16)
+
+
+@pytest.mark.parametrize("engine", ["exact", "compiled", "inducing"])
 @pytest.mark.parametrize(
     ("points", "targets", "error", "words"),
     [
@@ -95,6 +107,7 @@ def compilations(work):
         ("se(0.5)", "compiled"),
         ("quadratic", "finite rank"),
         ("se(0.5) @ coregional([[1.0, 0.2], [0.2, 1.0]])", "compiled"),
+        ("se(0.5)", "inducing"),
     ],
 )
 def test_conditioning_200_times_compiles_nothing_after_the_second(text, engine):

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from kernelmdp.errors import ArgumentError
+from kernelmdp.gp.fit_config import InducingConfig, SearchConfig, TrendConfig
 from kernelmdp.gp.fitting import (
     DYNAMICS,
     REWARD,
@@ -17,6 +19,7 @@ from kernelmdp.gp.fitting import (
     some_rows,
     usual,
 )
+from kernelmdp.gp.hyperpriors import Hyperpriors
 from kernelmdp.gp.inducing import Shape
 
 N = 60
@@ -123,6 +126,50 @@ def test_descent_of_a_curved_valley():
     found, value = descend(rosenbrock, jnp.array([-1.0, 1.0]))
     np.testing.assert_allclose(found, [1.0, 1.0], atol=1e-2)
     assert float(value) < 1e-4
+
+
+def test_the_search_is_as_long_as_it_is_told(data, fitted):
+    """One step cannot reach what twenty-five do, and more change little."""
+    x, y, counted = (each[None] for each in data)
+    own, found = fitted
+    start = usual(own, DYNAMICS)
+
+    def loss(logs):
+        rows = DYNAMICS.rows(2)
+        penalty = 0.5 * np.sum(((logs - np.log(rows[:, 0])) / rows[:, 1]) ** 2)
+        shape = Units(own.widths, own.sizes[:1], own.turns, ()).shape(jnp.asarray(logs)[None])
+        return penalty - float(likelihood(shape, x[0], y[0, :, 0], counted[0]))
+
+    reached = {
+        steps: loss(fit(own, DYNAMICS, x, y, counted, start, config=SearchConfig(steps=steps))[0])
+        for steps in (1, 100)
+    }
+    default = loss(np.log(found[0]))
+    assert reached[1] > default + 10
+    assert reached[100] >= default - 0.5
+    once = fit(own, DYNAMICS, x, y, counted, start, config=SearchConfig(from_medians=False))
+    np.testing.assert_allclose(np.exp(once), found, rtol=1e-6)  # both starts are the medians here
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "named"),
+    [
+        (SearchConfig, {"steps": 0}, "steps"),
+        (SearchConfig, {"margin": 0.6}, "margin"),
+        (SearchConfig, {"shrink": 1.5}, "shrink"),
+        (TrendConfig, {"steep": -1.0}, "steep"),
+        (InducingConfig, {"waves": 0}, "waves"),
+        (InducingConfig, {"jitter": 0.0}, "jitter"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, words, named):
+    with pytest.raises(ArgumentError, match=named):
+        make(**words)
+
+
+def test_priors_are_the_named_ones():
+    assert Hyperpriors().dynamics is DYNAMICS
+    assert Hyperpriors().reward is REWARD
 
 
 def test_rows_are_few_and_hold_the_last():

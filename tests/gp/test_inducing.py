@@ -1,11 +1,17 @@
 """Learned squared exponentials on data points as centres, against the dense posterior."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from kernelmdp.errors import ArgumentError
 from kernelmdp.gp.inducing import Shape, inducing_posterior, spread_out
+from kernelmdp.numerics.modules import changed
+
+from .dense import Projected, assert_matches
 
 N, ROOM, BLOCK = 30, 40, 16
 LOW, HIGH = np.array([-np.pi, -2.0, -1.0]), np.array([np.pi, 2.0, 1.0])
@@ -115,3 +121,78 @@ def test_centres_are_spread_out():
     chosen = np.sort(np.asarray(line)[np.asarray(spread_out(shape, line, 4)), 0])
     assert len(set(chosen)) == 4
     assert np.diff(chosen).min() > 0.2
+
+
+def projected(case, few, noises):
+    shape, x, y, z = case
+    jitters = 1e-8 * np.asarray(shape.signal) ** 2
+    return Projected(shape.kernels(), x[:few], jitters, x, y, noises, z)
+
+
+@pytest.mark.parametrize("few", [3, 10])
+def test_on_few_centres_it_is_the_projected_process(case, few):
+    """Means, variances, joint and output covariances, and the gain, by dense NumPy."""
+    shape, x, _, z = case
+    noises = np.tile(np.asarray(shape.noise) ** 2, (N, 1))
+    assert_matches(made(case, points=x[:few]), projected(case, few, noises), z, 1e-6)
+
+
+def test_conditioning_is_the_same_as_all_at_once(case):
+    shape, x, y, z = case
+    first = inducing_posterior(shape, x[:10], np.ones(10), x[:20], y[:20], scalar=False, block=16)
+    noises = np.tile(np.asarray(shape.noise) ** 2, (N, 1))
+    after = first.condition(x[20:], y[20:])
+    assert after.count == N
+    assert_matches(after, projected(case, 10, noises), z, 1e-6)
+
+
+def test_conditioning_counts_the_noise_it_is_given(case):
+    shape, x, y, z = case
+    first = inducing_posterior(shape, x[:10], np.ones(10), x[:20], y[:20], scalar=False, block=16)
+    noises = np.tile(np.asarray(shape.noise) ** 2, (N, 1))
+    noises[20:] = [0.3, 0.7]
+    noisier = changed(first, noise_variance=jnp.array([0.3, 0.7]))
+    assert_matches(noisier.condition(x[20:], y[20:]), projected(case, 10, noises), z, 1e-6)
+
+
+def test_it_says_what_it_is(case):
+    """No error bound is known, so none may be claimed; nothing compiles again as data grow."""
+    for points in (None, case[1][:10]):
+        posterior = made(case, points=points)
+        assert (posterior.engine, posterior.error_kind) == ("inducing", "inducing")
+        assert posterior.error == math.inf
+        assert posterior.engines[0].complete == (points is None)
+        assert not posterior.sample(key=jax.random.key(0)).exact
+        assert "inducing" in repr(posterior)
+    for method in ("weights", "lazy"):
+        with pytest.raises(ArgumentError, match="inducing"):
+            posterior.sample(key=jax.random.key(0), method=method)
+
+
+def test_joint_draws_at_points_have_the_posterior_law(case):
+    shape, x, _, z = case
+    posterior = made(case, points=x[:10])
+    drawn = np.asarray(posterior.sample_at(z, key=jax.random.key(2), draws=100_000))
+    assert drawn.shape == (100_000, len(z), 2)
+    mean, _ = posterior.predict(z)
+    covariance = np.asarray(posterior.covariance(z)).reshape(len(z), 2, len(z), 2)
+    # Five standard errors of a mean and of an entry of a covariance.
+    std = np.asarray(posterior.predict(z)[1])
+    assert (np.abs(drawn.mean(axis=0) - mean) <= 5 * std / np.sqrt(1e5)).all()
+    for i in range(2):
+        found, wanted = np.cov(drawn[:, :, i].T), covariance[:, i, :, i]
+        entry = np.sqrt((np.outer(std[:, i], std[:, i]) ** 2 + wanted**2) / 1e5)
+        assert (np.abs(found - wanted) <= 5 * entry + 1e-7).all()
+    scalar = made((shape_of(shape, 0), x, case[2][:, :1], z), scalar=True)
+    assert scalar.sample_at(z, key=jax.random.key(2), draws=3).shape == (3, len(z))
+
+
+def shape_of(shape, output):
+    """One output of a shape."""
+    return Shape(
+        shape.lengthscales[output][None],
+        shape.signal[output][None],
+        shape.noise[output][None],
+        shape.turns,
+        shape.angles,
+    )

@@ -101,7 +101,10 @@ def _rkhs(
     # The bound on the diagonal says m times as much about all outputs together, unless they are
     # independent (up to a rotation), as in every layout but the dense one.
     error = posterior.error * (posterior.outputs if isinstance(posterior.layout, Dense) else 1)
-    # A scaled β is not covered anyway: there is no promise that the error could break.
+    # A scaled β is not covered anyway: there is no promise that the error could break. Nor is one
+    # whose error is not known: ``_gaps`` says so.
+    if not math.isfinite(error):
+        error = 0.0
     if error > 0 and confidence.scale >= 1:
         beta = formulas.misspecified_beta(
             beta,
@@ -192,6 +195,9 @@ def _gaps(
                 found.append(f"the noise of the {name} is not Gaussian")
             elif not np.allclose(_regulariser(posterior), deviations**2, rtol=1e-6):
                 found.append(f"the {name}'s noise_variance is not that of the noise")
+        if not math.isfinite(posterior.error):
+            found.append(f"the {name} is learned on inducing points, to an error that is not known")
+        elif confidence.setting == "gp":
             if posterior.error > 0:
                 found.append(f"the {name}'s kernel is approximate, to {posterior.error:.1e}")
         elif posterior.error > 0 and posterior.error_kind != "certified":

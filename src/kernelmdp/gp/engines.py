@@ -29,7 +29,11 @@ class Path(Module):
 
 
 class Engine(Module):
-    """The posterior of p functions with one kernel, given rows seen so far."""
+    """The posterior of p functions with one kernel, given rows seen so far.
+
+    An engine whose columns have kernels of their own is laid out by ``Side``. Its noise variances
+    are (h, p), its variances (n, p) and its covariances (p, n, n); its gain is that of all columns.
+    """
 
     count: eqx.AbstractVar[Int[Array, ""]]
 
@@ -56,6 +60,11 @@ class Engine(Module):
     @abc.abstractmethod
     def draw(self, frequencies: int, *, key: Key) -> Path:
         """One function from the posterior; ``frequencies`` matters to approximate draws only."""
+
+    @property
+    def exact_draws(self) -> bool:
+        """Whether ``draw`` has the law of the posterior, or approximates it."""
+        return True
 
     @abc.abstractmethod
     def draw_at(

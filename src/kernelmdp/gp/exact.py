@@ -168,6 +168,10 @@ class ExactEngine(Engine):
     def mean_path(self) -> Path:
         return MeanPath(self.kernel, self.points, self._update(jnp.zeros_like(self.whitened)))
 
+    @property
+    def exact_draws(self) -> bool:
+        return False
+
     def draw(self, frequencies: int, *, key: Key) -> Path:
         """Approximate in law: the prior draw has random features, the update is exact."""
         features, weights, noise = jax.random.split(key, 3)

@@ -7,110 +7,55 @@ short lengthscales from making it unknown for ever.
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.gp.inducing import Shape, gram
+from kernelmdp.gp.ard import Units
+from kernelmdp.gp.descent import descend
+from kernelmdp.gp.families import FittedKernels, KernelFamily
+from kernelmdp.gp.fit_config import SEARCH, TREND, SearchConfig, TrendConfig
+from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, Belief, Habits
 from kernelmdp.numerics.factor import cholesky, solve_lower
-from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
-#: Steps of the search, each one evaluation of the likelihood and its slope.
-STEPS = 25
-#: A step of the search is at most so long, in logarithms of odds within the bounds.
-LONGEST = 2.0
-#: Deviation of a trend's slopes: in units of the target's size, over the width of an axis.
-STEEP = 10.0
+__all__ = [
+    "DYNAMICS",
+    "ENDINGS",
+    "REWARD",
+    "SPARSE",
+    "Belief",
+    "Habits",
+    "Units",
+    "affine",
+    "descend",
+    "fit",
+    "in_blocks",
+    "likelihood",
+    "objective",
+    "some_rows",
+    "usual",
+]
 
 
-class Belief(NamedTuple):
-    """A log-normal prior within bounds: median, standard deviation of the logarithm, ends."""
-
-    median: float
-    spread: float
-    low: float
-    high: float
-
-
-class Habits(Module):
-    """What is believed of kernels before any data, in units of axes and of the outputs' size."""
-
-    lengthscale: Belief
-    signal: Belief
-    noise: Belief
-
-    def rows(self, dimension: int) -> Float[np.ndarray, "k 4"]:
-        """One row a parameter: lengthscales, signal, noise."""
-        own = self.lengthscale
-        each = own._replace(median=own.median * math.sqrt(dimension))
-        return np.array([each] * dimension + [self.signal, self.noise])
-
-
-DYNAMICS = Habits(
-    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 20.0),
-    signal=Belief(1.0, 1.0, 0.1, 10.0),
-    noise=Belief(0.01, 2.0, 1e-3, 1.0),
-)
-#: Rewards are often flat where one has been and not where one has not: none is taken for smooth
-#: over more than half the width of an axis.
-REWARD = Habits(
-    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 0.5),
-    signal=Belief(1.0, 1.0, 0.5, 10.0),
-    noise=Belief(0.01, 2.0, 1e-3, 1.0),
-)
-
-#: Where no reward has been seen to depend on the state, nothing is known of where it does.
-SPARSE = eqx.tree_at(
-    lambda habits: habits.lengthscale, REWARD, Belief(0.205, math.sqrt(3), 0.05, 0.3)
-)
-
-#: An end is one thing or the other, and steep: noise is what a smooth function cannot follow.
-ENDINGS = Habits(
-    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 20.0),
-    signal=Belief(1.0, 1.0, 0.5, 3.0),
-    noise=Belief(0.15, 1.0, 0.1, 1.0),
-)
-
-
-class Units(Module):
-    """The width of every axis, and the size of every output."""
-
-    widths: Float[Array, " d"]
-    sizes: Float[Array, " m"]
-    turns: Float[Array, " d"]
-    angles: tuple[int, ...] = eqx.field(static=True)
-
-    def shape(self, logs: Float[Array, "m k"]) -> Shape:
-        """From logarithms of parameters in these units."""
-        d = self.widths.shape[0]
-        values = jnp.exp(logs)
-        return Shape(
-            lengthscales=values[:, :d] * self.widths[None, :],
-            signal=values[:, d] * self.sizes,
-            noise=values[:, d + 1] * self.sizes,
-            turns=self.turns,
-            angles=self.angles,
-        )
-
-
-def usual(units: Units, habits: Habits) -> Float[np.ndarray, "m k"]:
+def usual(units: KernelFamily, habits: Habits) -> Float[np.ndarray, "m k"]:
     """Logarithms of the medians: parameters before any data."""
-    rows = habits.rows(units.widths.shape[0])
-    return np.tile(np.log(rows[:, 0])[None, :], (units.sizes.shape[0], 1))
+    return np.log(units.beliefs(habits)[:, :, 0])
 
 
 def fit(
-    units: Units,
+    units: KernelFamily,
     habits: Habits,
     points: Float[Array, "b n d"],
     targets: Float[Array, "b n m"],
     counted: Float[Array, "b n"],
     start: Float[np.ndarray, "m k"],
+    *,
+    config: SearchConfig = SEARCH,
 ) -> Float[np.ndarray, "m k"]:
     """Logarithms of the parameters that explain the rows where ``counted`` is 1.
 
@@ -119,53 +64,87 @@ def fit(
     searches: from ``start``, and from the medians. One output after another: so one program serves
     all, whatever their number.
     """
-    rows = jnp.asarray(habits.rows(units.widths.shape[0]))
-    starts = np.stack([np.asarray(start), usual(units, habits)], axis=1)
+    rows = units.beliefs(habits)
+    both = [np.asarray(start), usual(units, habits)]
+    starts = np.stack(both if config.from_medians else both[:1], axis=1)
     found = []
-    for output, both in enumerate(starts):
-        own = Units(units.widths, units.sizes[output][None], units.turns, units.angles)
-        logs = _fit(own, points, targets[:, :, output], counted, jnp.asarray(both), rows)
+    for output, begin in enumerate(starts):
+        blocks = points, targets[:, :, output], counted
+        own, about = units.output(output), jnp.asarray(rows[output])
+        logs = _fit(own, *blocks, jnp.asarray(begin), about, config)
         found.append(np.asarray(logs))
     return np.stack(found)
 
 
 @jit
 def _fit(
-    units: Units, points: Array, target: Array, counted: Array, starts: Array, rows: Array
+    units: KernelFamily,
+    points: Array,
+    target: Array,
+    counted: Array,
+    starts: Array,
+    rows: Array,
+    config: SearchConfig,
 ) -> Array:
     low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
+    loss = objective(units, points, target, counted, rows, config)
+
+    def search(logs: Array) -> tuple[Array, Array]:
+        share = jnp.clip((logs - low) / (high - low), config.margin, 1 - config.margin)
+        free, value = descend(loss, jnp.log(share) - jnp.log1p(-share), config)
+        return bounded(free, rows), value
+
+    found, values = jax.lax.map(search, starts)
+    values = jnp.where(jnp.isfinite(values), values, jnp.inf)
+    if len(starts) == 1:
+        return found[0]
+    return jnp.where(values[0] <= values[1], found[0], found[1])
+
+
+def bounded(free: Float[Array, " k"], rows: Float[Array, "k 4"]) -> Float[Array, " k"]:
+    """Logarithms of parameters within the bounds of ``rows``, from any real numbers (log-odds)."""
+    low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
+    return low + (high - low) * jax.nn.sigmoid(free)
+
+
+def objective(
+    units: KernelFamily,
+    points: Float[Array, "b n d"],
+    target: Float[Array, "b n"],
+    counted: Float[Array, "b n"],
+    rows: Float[Array, "k 4"],
+    config: SearchConfig = SEARCH,
+) -> Callable[[Array], Array]:
+    """What ``fit`` minimises for one output, as a function of log-odds within the bounds.
+
+    −Σ_blocks ln p(y) + ½ Σ_j ((ln θ_j − ln median_j)/deviation_j)².
+    """
     blocks = (points, target, counted)
 
-    def bounded(free: Array) -> Array:
-        return low + (high - low) * jax.nn.sigmoid(free)
-
     def loss(free: Array) -> Array:
-        found = bounded(free)
+        found = bounded(free, rows)
         penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
         shape = units.shape(found[None, :])
         return penalty - jnp.sum(jax.lax.map(lambda block: worth(shape, *block), blocks))
 
-    def worth(shape: Shape, x: Array, y: Array, count: Array) -> Array:
+    def worth(shape: FittedKernels, x: Array, y: Array, count: Array) -> Array:
         # Of data that are few the later blocks are empty, and should cost nothing.
         return jax.lax.cond(
-            jnp.any(count > 0), lambda: likelihood(shape, x, y, count), lambda: jnp.zeros(())
+            jnp.any(count > 0),
+            lambda: likelihood(shape, x, y, count, jitter=config.jitter),
+            lambda: jnp.zeros(()),
         )
 
-    def search(logs: Array) -> tuple[Array, Array]:
-        share = jnp.clip((logs - low) / (high - low), 0.02, 0.98)
-        free, value = descend(loss, jnp.log(share) - jnp.log1p(-share))
-        return bounded(free), value
-
-    found, values = jax.lax.map(search, starts)
-    values = jnp.where(jnp.isfinite(values), values, jnp.inf)
-    return jnp.where(values[0] <= values[1], found[0], found[1])
+    return loss
 
 
 def likelihood(
-    shape: Shape,
+    shape: FittedKernels,
     points: Float[Array, "n d"],
     targets: Float[Array, " n"],
     counted: Float[Array, " n"],
+    *,
+    jitter: float = SEARCH.jitter,
 ) -> Float[Array, ""]:
     """ln p(y) of one output, with its slope; rows that do not count change nothing.
 
@@ -174,8 +153,8 @@ def likelihood(
     """
     x = shape.embed(points)
     pairs = counted[:, None] * counted[None, :]
-    inside = gram(shape, x, x)[0] * pairs
-    noise = shape.noise[0] ** 2 + 1e-9 * shape.signal[0] ** 2
+    inside = shape.gram(x, x)[0] * pairs
+    noise = shape.noise[0] ** 2 + jitter * shape.signal[0] ** 2
     matrix = inside + jnp.diag(jnp.where(counted > 0, noise, 1.0))
     fixed = jax.lax.stop_gradient(matrix)
     factor = cholesky(fixed)
@@ -189,64 +168,28 @@ def likelihood(
     return value + slope
 
 
-def descend(loss: Any, start: Float[Array, " k"]) -> tuple[Float[Array, " k"], Float[Array, ""]]:
-    """A minimum by BFGS: one evaluation a step; a step that does not descend is tried shorter."""
-    value_and_slope = jax.value_and_grad(loss)
-    identity = jnp.eye(start.shape[0], dtype=start.dtype)
-
-    def one(carry: tuple[Any, ...], _: None) -> tuple[Any, None]:
-        here, value, slope, inverse, size = carry
-        direction = -inverse @ slope
-        # A model of curvature that points uphill is forgotten.
-        lost = ~(slope @ direction < 0)
-        direction = jnp.where(lost, -slope, direction)
-        # No step is longer than LONGEST: a slope far from the minimum may be of any size.
-        length = jnp.linalg.norm(direction)
-        direction = direction * jnp.minimum(1.0, LONGEST / jnp.maximum(length, 1e-12))
-        step = size * direction
-        there = here + step
-        found, tilt = value_and_slope(there)
-        sound = jnp.isfinite(found) & jnp.all(jnp.isfinite(tilt))
-        good = sound & (found <= value + 1e-4 * slope @ step)
-        change = jnp.where(good, tilt - slope, 0.0)
-        along = step @ change
-        curved = good & (along > 1e-10)
-        rho = 1 / jnp.where(curved, along, 1.0)
-        left = identity - rho * jnp.outer(step, change)
-        updated = left @ inverse @ left.T + rho * jnp.outer(step, step)
-        inverse = jnp.where(curved, updated, jnp.where(lost, identity, inverse))
-        after = (
-            jnp.where(good, there, here),
-            jnp.where(good, found, value),
-            jnp.where(good, tilt, slope),
-            inverse,
-            jnp.where(good, 1.0, 0.3 * size),
-        )
-        return after, None
-
-    value, slope = value_and_slope(start)
-    begin = (start, value, slope, identity, jnp.ones(()))
-    (best, value, *_), _ = jax.lax.scan(one, begin, None, length=STEPS)
-    return best, value
-
-
 def affine(
-    points: Float[np.ndarray, "n d"], targets: Float[np.ndarray, "n m"]
+    points: Float[np.ndarray, "n d"],
+    targets: Float[np.ndarray, "n m"],
+    *,
+    config: TrendConfig = TREND,
 ) -> Float[np.ndarray, "d1 m"]:
     """Levels and slopes of a Bayesian linear regression, for points in units of their axes.
 
-    Slopes are normal with deviation ``STEEP``, in units of the target's size; the variance of what
-    they do not explain is found with them.
+    Slopes are normal with deviation ``config.steep``, in units of the target's size; the variance
+    of what they do not explain is found with them.
     """
     rows = np.concatenate([np.ones((len(points), 1)), points], axis=1)
     found = np.zeros((rows.shape[1], targets.shape[1]))
     gram, identity = rows.T @ rows, np.eye(rows.shape[1])
     for output, target in enumerate(targets.T):
-        size = max(float(np.sqrt(np.mean(target**2))), 1e-12)
+        size = max(float(np.sqrt(np.mean(target**2))), config.least_size)
         variance = 1.0
-        for _ in range(10):
-            weights = np.linalg.solve(gram + variance / STEEP**2 * identity, rows.T @ target / size)
-            variance = max(float(np.mean((target / size - rows @ weights) ** 2)), 1e-6)
+        for _ in range(config.rounds):
+            ridge = variance / config.steep**2 * identity
+            weights = np.linalg.solve(gram + ridge, rows.T @ target / size)
+            left = float(np.mean((target / size - rows @ weights) ** 2))
+            variance = max(left, config.least_variance)
         found[:, output] = size * weights
     return found
 

@@ -1,15 +1,17 @@
-"""Squared exponentials with lengthscales of their own for each output, on few centres.
+"""Posteriors on few centres, for kernels that are fitted to data and so change with it.
 
-For kernels that are learned from data, and so change with it. Nothing is compiled on a domain:
-centres are data points. With φ_i(z) = L_i⁻¹ k_i(U, z), K_i(U, U) = L_i L_iᵀ, output i is
+Nothing is compiled on a domain: centres are data points. With φ_i(z) = L_i⁻¹ k_i(U, z),
+K_i(U, U) = L_i L_iᵀ, output i is
 
     f_i(z) = φ_i(z)ᵀ v + rest_i(z),   v ~ N(0, I),   Var rest_i(z) = k_i(z, z) − |φ_i(z)|²,
 
 and data speak about v only: A_i = I + Σ_t φ_i φ_iᵀ/λ_i. While every data point is a centre this is
-the exact posterior; beyond, it is the projected process ("DTC"), whose variance far from all
-centres is that of the prior and never less. Shapes depend on the number of centres alone.
+the exact posterior, up to the jitter. Beyond, it is the projected process ("DTC"), whose variance
+far from all centres is that of the prior and never less; how far it is from the exact posterior is
+not known. Shapes depend on the number of centres alone.
 """
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -18,116 +20,52 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.errors import UnknownPropertyError
+from kernelmdp.gp.ard import Shape
+from kernelmdp.gp.centres import spread_out
 from kernelmdp.gp.engines import Engine, Path
+from kernelmdp.gp.families import FittedKernels, PriorDraw
+from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.layouts import Side
 from kernelmdp.gp.means import as_mean
 from kernelmdp.gp.posterior import Posterior
-from kernelmdp.kernels import Independent, Kernel, Periodic, SquaredExponential
-from kernelmdp.numerics import fast
-from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
-from kernelmdp.numerics.modules import Module, in_chunks, jit
+from kernelmdp.kernels import Independent
+from kernelmdp.numerics.factor import (
+    cholesky,
+    require_positive_definite,
+    solve_lower,
+    solve_lower_transposed,
+)
+from kernelmdp.numerics.modules import in_chunks, jit
 from kernelmdp.types import Key
 
-#: Added to K(U, U), as a share of the signal variance: centres may repeat or nearly so.
-JITTER = 1e-8
-#: Waves of a prior draw; they matter where there are no data.
-WAVES = 192
-#: Points treated at once.
-CHUNK = 1024
-
-
-class Shape(Module):
-    """What a learned squared exponential is: one row an output.
-
-    Coordinates in ``angles`` count by their cosine and sine after multiplication with the entry of
-    ``turns``; lengthscales there are chords of the unit circle.
-    """
-
-    lengthscales: Float[Array, "m d"]
-    signal: Float[Array, " m"]
-    noise: Float[Array, " m"]
-    turns: Float[Array, " d"]
-    angles: tuple[int, ...] = eqx.field(static=True)
-
-    def embed(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        """Coordinates, and behind them sines in the order of ``angles``."""
-        if not self.angles:
-            return points
-        index = np.array(self.angles)
-        turned = points[:, index] * self.turns[index].astype(points.dtype)[None, :]
-        return jnp.concatenate([points.at[:, index].set(jnp.cos(turned)), jnp.sin(turned)], axis=1)
-
-    @property
-    def spread(self) -> Float[Array, "m p"]:
-        """Lengthscales of the embedded coordinates."""
-        if not self.angles:
-            return self.lengthscales
-        return jnp.concatenate(
-            [self.lengthscales, self.lengthscales[:, np.array(self.angles)]], axis=1
-        )
-
-    def kernels(self) -> list[Kernel]:
-        """The same as kernels, for their text."""
-        found = []
-        d = self.lengthscales.shape[1]
-        straight = [j for j in range(d) if j not in self.angles]
-        for own, signal in zip(np.asarray(self.lengthscales), np.asarray(self.signal), strict=True):
-            parts: list[Kernel] = [
-                Periodic(own[j], period=2 * np.pi / float(self.turns[j])).on([j])
-                for j in self.angles
-            ]
-            if straight:
-                parts.append(SquaredExponential(own[straight]).on(straight))
-            product = parts[0]
-            for part in parts[1:]:
-                product = product * part
-            found.append(float(signal) ** 2 * product)
-        return found
-
-
-def gram(
-    shape: Shape, first: Float[Array, "n p"], second: Float[Array, "k p"]
-) -> Float[Array, "m n k"]:
-    """k_i between embedded points, for every output i."""
-
-    def one(spread: Array, signal: Array) -> Array:
-        a, b = first / spread[None, :], second / spread[None, :]
-        half = 0.5 * (jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None, :])
-        return signal**2 * fast.exp(jnp.minimum(a @ b.T - half, 0.0))
-
-    return jax.vmap(one)(shape.spread, shape.signal)
+__all__ = ["InducingEngine", "InducingPath", "Shape", "inducing_posterior", "spread_out"]
 
 
 class InducingPath(Path):
-    """Σ_u coefficients_u k(z, u), and for a draw waves that the centres do not pin down."""
+    """Σ_u coefficients_u k(z, u), and for a draw what the centres do not pin down."""
 
-    shape: Shape
+    shape: FittedKernels
     centres: Float[Array, "R p"]
     coefficients: Float[Array, "m R"]
-    frequencies: Float[Array, "m W p"] | None = None
-    phases: Float[Array, "m W"] | None = None
-    heights: Float[Array, "m W"] | None = None
+    config: InducingConfig = eqx.field(static=True)
+    prior: PriorDraw | None = None
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
         def some(z: Array) -> Array:
             x = self.shape.embed(z)
-            values = jnp.einsum("mnr,mr->nm", gram(self.shape, x, self.centres), self.coefficients)
-            return values if self.heights is None else values + self._waves(x)
+            values = jnp.einsum("mnr,mr->nm", self.shape.gram(x, self.centres), self.coefficients)
+            return values if self.prior is None else values + self.prior(x)
 
-        return in_chunks(some, points, CHUNK)
-
-    def _waves(self, x: Float[Array, "n p"]) -> Float[Array, "n m"]:
-        assert self.frequencies is not None
-        assert self.phases is not None
-        turns = jnp.einsum("mwp,np->mnw", self.frequencies, x) + self.phases[:, None, :]
-        return jnp.einsum("mnw,mw->nm", fast.cosine(turns), self.heights)
+        return in_chunks(some, points, self.config.chunk)
 
 
 class InducingEngine(Engine):
-    """Posterior of m functions; see the module's text."""
+    """Posterior of m functions with kernels of their own; see the module's text.
 
-    shape: Shape
+    Laid out by ``Side``: variances are (n, m), covariances (m, n, n), noise variances (h, m).
+    """
+
+    shape: FittedKernels
     centres: Float[Array, "R p"]  # embedded; rows of those not in use are never read
     used: Float[Array, " R"]
     root: Float[Array, "m R R"]  # L
@@ -137,19 +75,24 @@ class InducingEngine(Engine):
     coefficients: Float[Array, "m R"]
     reach: Float[Array, "m R R"]  # W: Var f = k − |k(z, U) W|²
     count: Int[Array, ""]
+    config: InducingConfig = eqx.field(static=True)
 
     @staticmethod
     def prior(
-        shape: Shape, centres: Float[Array, "R d"], used: Float[Array, " R"]
+        shape: FittedKernels,
+        centres: Float[Array, "R d"],
+        used: Float[Array, " R"],
+        config: InducingConfig = INDUCING,
     ) -> "InducingEngine":
         """No data yet, with these points as centres where ``used`` is 1."""
         x = shape.embed(centres)
         pairs = used[:, None] * used[None, :]
         identity = jnp.eye(x.shape[0], dtype=x.dtype)
-        inside = gram(shape, x, x) * pairs[None]
-        scale = (shape.signal**2)[:, None, None]
+        inside = shape.gram(x, x) * pairs[None]
+        scale = shape.scale(x, used)[:, None, None]
         # An unused centre has variance 1 and no covariance: nothing is ever learned of it.
-        filled = inside + scale * identity[None] * jnp.where(used > 0, JITTER, 1.0)[None, None, :]
+        extra = jnp.where(used > 0, config.jitter, 1.0)
+        filled = inside + scale * identity[None] * extra[None, None, :]
         m, r = shape.signal.shape[0], x.shape[0]
         empty = jnp.zeros((m, r), x.dtype)
         ones = jnp.broadcast_to(identity[None], (m, r, r))
@@ -164,23 +107,34 @@ class InducingEngine(Engine):
             coefficients=empty,
             reach=jnp.zeros((m, r, r), x.dtype),
             count=jnp.zeros((), jnp.int32),
+            config=config,
         )
 
     def _rows(self, x: Float[Array, "n p"]) -> Float[Array, "m n R"]:
         """k(z, U), zero for centres not in use."""
-        return gram(self.shape, x, self.centres) * self.used[None, None, :]
+        return self.shape.gram(x, self.centres) * self.used[None, None, :]
 
     def absorbed(
         self, points: Float[Array, "h d"], targets: Float[Array, "h m"], counted: Float[Array, " h"]
     ) -> "InducingEngine":
         """After rows for which ``counted`` is 1, before ``finished``: only sums have changed."""
         rows = self._rows(self.shape.embed(points)) * counted[None, :, None]
+        return self._with_rows(rows, targets.T, counted, self.shape.noise)
+
+    def _with_rows(
+        self,
+        rows: Float[Array, "m h R"],
+        targets: Float[Array, "m h"],
+        counted: Float[Array, " h"],
+        noise: Float[Array, " m"],
+    ) -> "InducingEngine":
+        """With more in the sums: rows k(z, U), targets, and one noise deviation an output."""
 
         def one(root: Array, row: Array, target: Array, noise: Array) -> tuple[Array, Array]:
             values = solve_lower(root, row.T) / noise
             return values @ values.T, values @ (target * counted / noise)
 
-        more, pull = jax.vmap(one)(self.root, rows, targets.T, self.shape.noise)
+        more, pull = jax.vmap(one)(self.root, rows, targets, noise)
         return eqx.tree_at(
             lambda e: (e.precision, e.pull, e.count),
             self,
@@ -199,7 +153,7 @@ class InducingEngine(Engine):
             factor = cholesky(precision)
             half = solve_lower(factor, identity)
             weights = half.T @ (half @ pull)
-            learned = cholesky(identity * (1 + 1e-10) - half.T @ half)  # I − A⁻¹
+            learned = cholesky(identity * (1 + self.config.slack) - half.T @ half)  # I − A⁻¹
             both = jnp.concatenate([learned, weights[:, None]], axis=1)
             found = solve_lower_transposed(root, both)
             return factor, found[:, -1], found[:, :-1]
@@ -212,10 +166,16 @@ class InducingEngine(Engine):
         )
 
     def condition(
-        self, points: Float[Array, "h d"], targets: Float[Array, "h p"], noise: Float[Array, " h"]
+        self, points: Float[Array, "h d"], targets: Float[Array, "h m"], noise: Float[Array, "h m"]
     ) -> "InducingEngine":
-        """With the noise that was fitted; ``noise`` says nothing of its own here."""
-        return self.absorbed(points, targets, jnp.ones(points.shape[0], points.dtype)).finished()
+        """After rows with these noise variances, of each output its own.
+
+        Centres stay: rows that are none are taken in as far as the centres tell.
+        """
+        deviations = jnp.sqrt(noise).T
+        rows = self._rows(self.shape.embed(points)) / deviations[:, :, None]
+        counted, ones = jnp.ones_like(noise[:, 0]), jnp.ones_like(noise[0])
+        return self._with_rows(rows, targets.T / deviations, counted, ones).finished()
 
     def moments(
         self, points: Float[Array, "n d"]
@@ -223,36 +183,30 @@ class InducingEngine(Engine):
         """Means and variances, a column an output."""
 
         def some(z: Array) -> tuple[Array, Array]:
-            rows = self._rows(self.shape.embed(z))
+            x = self.shape.embed(z)
+            rows = self._rows(x)
             mean = jnp.einsum("mnr,mr->nm", rows, self.coefficients)
             known = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.reach) ** 2, axis=2)
-            return mean, jnp.maximum(self.shape.signal[None, :] ** 2 - known.T, 0.0)
+            return mean, jnp.maximum(self.shape.variances(x) - known.T, 0.0)
 
-        return in_chunks(some, points, CHUNK)
+        return in_chunks(some, points, self.config.chunk)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "m n n"]:
         x = self.shape.embed(points)
         known = jnp.einsum("mnr,mrs->mns", self._rows(x), self.reach)
-        return gram(self.shape, x, x) - jnp.einsum("mns,mks->mnk", known, known)
+        return self.shape.gram(x, x) - jnp.einsum("mns,mks->mnk", known, known)
 
     def mean_path(self) -> Path:
-        return InducingPath(self.shape, self.centres, self.coefficients)
+        return InducingPath(self.shape, self.centres, self.coefficients, self.config)
 
     def draw(self, frequencies: int, *, key: Key) -> Path:
-        """Exact at the centres; between and beyond them waves in place of the prior's draw."""
+        """Approximate in law: exact at the centres, between and beyond them random features
+        in place of the prior's draw."""
         m, r = self.coefficients.shape
-        weight_key, wave_key, phase_key, height_key = jax.random.split(key, 4)
+        weight_key, *keys = jax.random.split(key, 4)
         dtype = self.root.dtype
-        p = self.centres.shape[1]
-        waves = jax.random.normal(wave_key, (m, WAVES, p), dtype)
-        waves = waves / (2 * jnp.pi * self.shape.spread[:, None, :])
-        phases = jax.random.uniform(phase_key, (m, WAVES), dtype)
-        size = self.shape.signal[:, None] * jnp.sqrt(2 / WAVES)
-        heights = size * jax.random.normal(height_key, (m, WAVES), dtype)
-        rough = InducingPath(
-            self.shape, self.centres, jnp.zeros((m, r), dtype), waves, phases, heights
-        )
-        there = rough._waves(self.centres) * self.used[:, None]  # (R, m)
+        rough = self.shape.prior_draw(self.config, keys=(keys[0], keys[1], keys[2]))
+        there = rough(self.centres) * self.used[:, None]  # (R, m)
         noise = jax.random.normal(weight_key, (m, r), dtype)
 
         def one(root: Array, factor: Array, pull: Array, own: Array, prior: Array) -> Array:
@@ -263,12 +217,37 @@ class InducingEngine(Engine):
 
         drawn = jax.vmap(one)(self.root, self.factor, self.pull, noise, there.T)
         drawn = drawn * self.used[None, :]
-        return InducingPath(self.shape, self.centres, drawn, waves, phases, heights)
+        return InducingPath(self.shape, self.centres, drawn, self.config, rough)
+
+    @property
+    def exact_draws(self) -> bool:
+        return False
 
     def draw_at(
         self, points: Float[Array, "n d"], draws: int, *, key: Key
-    ) -> Float[Array, "draws n p"]:
-        raise UnknownPropertyError("joint draws at points are not offered by the inducing engine")
+    ) -> Float[Array, "draws n m"]:
+        """Mean and a Cholesky factor of the covariance: exact in law for this posterior."""
+        mean, _ = self.moments(points)
+        everywhere = jnp.ones(points.shape[0], mean.dtype)
+        scale = self.config.jitter * self.shape.scale(self.shape.embed(points), everywhere)
+        identity = jnp.eye(points.shape[0], dtype=mean.dtype)
+        covariance = self.covariance(points) + scale[:, None, None] * identity[None]
+        root = jax.vmap(cholesky)(covariance)
+        root = require_positive_definite(
+            root,
+            root,
+            "the posterior covariance at the points",
+            "points may be too close together for a joint draw: use fewer points",
+        )
+        m, n = root.shape[:2]
+        normal = jax.random.normal(key, (draws, m, n), mean.dtype)
+        return mean[None] + jnp.einsum("mij,dmj->dim", root, normal)
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are no more data than centres: with every data point among them, as
+        ``inducing_posterior`` is used for few data, the posterior is exact up to the jitter."""
+        return int(self.count) <= int(jnp.sum(self.used))
 
     def gain(self) -> Float[Array, ""]:
         """Σ_i ½ ln|A_i|."""
@@ -283,7 +262,7 @@ class InducingEngine(Engine):
 
 
 def inducing_posterior(
-    shape: Shape,
+    shape: FittedKernels,
     centres: Any,
     used: Any,
     points: Any,
@@ -291,9 +270,37 @@ def inducing_posterior(
     *,
     scalar: bool,
     block: int,
+    config: InducingConfig = INDUCING,
 ) -> Posterior:
-    """The posterior of these data, taken ``block`` rows at a time: no shape depends on how many."""
-    engine = _prior(shape, jnp.asarray(centres), jnp.asarray(used))
+    """The posterior of these data, taken ``block`` rows at a time: no shape depends on how many.
+
+    Its ``error`` is infinite and of the kind "inducing": no bound is known of what few centres
+    leave out, so nothing that needs one may be claimed. It does not change as data outgrow the
+    centres, since programs are compiled for it; ``InducingEngine.complete`` tells. Draws are
+    approximate. Joint draws at points (``sample_at``) have the law of this posterior.
+
+    Args:
+        shape: Kernels and noise of the m outputs.
+        centres: Data points (R, d), and any numbers in rows that are not used.
+        used: 1 for each centre in use, else 0; shape (R,).
+        points: Where the functions were seen, (n, d).
+        targets: What was seen, (n, m).
+        scalar: Whether the one output has no axis of its own.
+        block: Rows taken at once.
+        config: Jitter, random features of draws, and points treated at once.
+
+    Returns:
+        A posterior whose ``engine`` is "inducing" and whose ``rank`` is R.
+
+    >>> shape = Shape(jnp.array([[0.5]]), jnp.ones(1), jnp.full(1, 0.1), jnp.ones(1), angles=())
+    >>> line = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> known = inducing_posterior(
+    ...     shape, line[::5], np.ones(4), line, np.sin(line), scalar=True, block=16
+    ... )
+    >>> known.engine, known.error_kind, known.count, known.sample(key=jax.random.key(0)).exact
+    ('inducing', 'inducing', 20, False)
+    """
+    engine = _prior(shape, jnp.asarray(centres), jnp.asarray(used), config)
     x, y = np.asarray(points, float), np.asarray(targets, float)
     for start in range(0, len(x), block):
         piece, own = x[start : start + block], y[start : start + block]
@@ -303,7 +310,7 @@ def inducing_posterior(
             engine, np.pad(piece, ((0, short), (0, 0))), np.pad(own, ((0, short), (0, 0))), counted
         )
     engine = _finish(engine)
-    m, d = shape.lengthscales.shape
+    m, d = shape.signal.shape[0], shape.dimension
     kernels = shape.kernels()
     return Posterior(
         kernel=kernels[0] if scalar else Independent(kernels),
@@ -317,14 +324,16 @@ def inducing_posterior(
         dimension=d,
         engine="inducing",
         rank=float(engine.centres.shape[0]),
-        error=0.0,
-        error_kind="exact",
+        error=math.inf,
+        error_kind="inducing",
     )
 
 
 @jit
-def _prior(shape: Shape, centres: Array, used: Array) -> InducingEngine:
-    return InducingEngine.prior(shape, centres, used)
+def _prior(
+    shape: FittedKernels, centres: Array, used: Array, config: InducingConfig
+) -> InducingEngine:
+    return InducingEngine.prior(shape, centres, used, config)
 
 
 @jit
@@ -335,28 +344,3 @@ def _absorb(engine: InducingEngine, points: Any, targets: Any, counted: Any) -> 
 @jit
 def _finish(engine: InducingEngine) -> InducingEngine:
     return engine.finished()
-
-
-@jit
-def spread_out(shape: Shape, points: Float[Array, "n d"], count: int) -> Int[Array, " count"]:
-    """Places of points that say most about the others: greedy in the variance not yet explained,
-    for the shortest lengthscale of any output along each coordinate."""
-    tight = Shape(
-        lengthscales=jnp.min(shape.lengthscales, axis=0, keepdims=True),
-        signal=jnp.ones(1),
-        noise=jnp.ones(1),
-        turns=shape.turns,
-        angles=shape.angles,
-    )
-    x = tight.embed(points)
-
-    def one(carry: tuple[Array, Array, Array], step: Array) -> tuple[Any, Array]:
-        left, columns, chosen = carry
-        best = jnp.argmax(left)
-        column = gram(tight, x, x[best][None, :])[0, :, 0] - columns @ columns[best]
-        column = column / jnp.sqrt(jnp.maximum(left[best], 1e-12))
-        left = jnp.maximum(left - column**2, 0.0).at[best].set(-1.0)
-        return (left, columns.at[:, step].set(column), chosen), best
-
-    start = (jnp.ones(x.shape[0]), jnp.zeros((x.shape[0], count)), jnp.zeros(()))
-    return jax.lax.scan(one, start, jnp.arange(count))[1]

@@ -176,8 +176,8 @@ class Side(Layout):
 
     def targets(
         self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
-    ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
-        return [(residuals, jnp.broadcast_to(noise[0], residuals.shape[:1]))]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, "rows p"]]]:
+        return [(residuals, jnp.broadcast_to(noise[None, :], residuals.shape))]
 
     def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
         return columns[0]

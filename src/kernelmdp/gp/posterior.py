@@ -155,11 +155,13 @@ class Posterior(Module):
 
         Finite-rank and compiled engines draw weights, exact in law. The exact engine draws by
         Matheron's rule with random Fourier features (approximate), or with method="lazy" decides
-        values as they are asked for (exact, not jit-able).
+        values as they are asked for (exact, not jit-able). On inducing points draws are
+        approximate: random features stand in for the prior between and beyond the points.
         """
         method = choice("method", method, ("auto", "weights", "pathwise", "lazy"))
-        exact = self.engine == "exact"
-        if (method == "weights" and exact) or (method in ("pathwise", "lazy") and not exact):
+        exact = all(engine.exact_draws for engine in self.engines)
+        refused = ("pathwise", "lazy") if exact else ("weights",)
+        if method in refused or (method == "lazy" and self.engine != "exact"):
             raise ArgumentError("method", f"one that the {self.engine} engine has", repr(method))
         if method == "lazy":
             engines = cast(tuple[ExactEngine, ...], self.engines)
@@ -172,7 +174,7 @@ class Posterior(Module):
             mean=self.mean,
             scalar=self.scalar,
             dtype=self.dtype,
-            exact=not exact,
+            exact=exact,
         )
 
     def mean_function(self) -> FunctionSample:
@@ -211,7 +213,8 @@ class Posterior(Module):
     def sample_at(self, points: Any, *, key: Key, draws: int = 1) -> Array:
         """Joint draws of the values at finitely many points: shape (draws, n), or (draws, n, m).
 
-        Exact in law with every engine (for the compiled kernel, when one was compiled).
+        Exact in law with every engine (for the compiled kernel, when one was compiled; for the
+        projected process, on inducing points).
         """
         z = jnp.asarray(self._points("points", points))
         rows = self.layout.rows(z)
@@ -235,7 +238,7 @@ class Posterior(Module):
 
     def __repr__(self) -> str:
         fidelity = (
-            f", error={self.error:.1e} {self.error_kind}" if self.engine == "compiled" else ""
+            f", error={self.error:.1e} {self.error_kind}" if self.error_kind != "exact" else ""
         )
         return (
             f"Posterior({self.kernel}, engine={self.engine!r}, rank={self.rank:g}{fidelity}, "

@@ -1,0 +1,77 @@
+"""What is believed of a kernel's parameters before any data."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from kernelmdp.numerics.modules import Module
+
+
+class Belief(NamedTuple):
+    """A log-normal prior within bounds: median, standard deviation of the logarithm, ends."""
+
+    median: float
+    spread: float
+    low: float
+    high: float
+
+
+class Habits(Module):
+    """What is believed of kernels before any data, in units of axes and of the outputs' size."""
+
+    lengthscale: Belief
+    signal: Belief
+    noise: Belief
+
+    def rows(self, dimension: int) -> Float[np.ndarray, "k 4"]:
+        """One row a parameter: lengthscales, signal, noise."""
+        own = self.lengthscale
+        each = own._replace(median=own.median * math.sqrt(dimension))
+        return np.array([each] * dimension + [self.signal, self.noise])
+
+
+DYNAMICS = Habits(
+    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 20.0),
+    signal=Belief(1.0, 1.0, 0.1, 10.0),
+    noise=Belief(0.01, 2.0, 1e-3, 1.0),
+)
+REWARD = Habits(
+    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 0.5),
+    signal=Belief(1.0, 1.0, 0.5, 10.0),
+    noise=Belief(0.01, 2.0, 1e-3, 1.0),
+)
+SPARSE = eqx.tree_at(
+    lambda habits: habits.lengthscale, REWARD, Belief(0.205, math.sqrt(3), 0.05, 0.3)
+)
+ENDINGS = Habits(
+    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 20.0),
+    signal=Belief(1.0, 1.0, 0.5, 3.0),
+    noise=Belief(0.15, 1.0, 0.1, 1.0),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hyperpriors:
+    """The priors of all that an agent fits.
+
+    >>> Hyperpriors().reward.lengthscale.high
+    0.5
+    """
+
+    #: Of dynamics. Medians and deviations that served on four control tasks without tuning;
+    #: lengthscales up to 20 widths let coordinates drop out.
+    dynamics: Habits = DYNAMICS
+    #: Of rewards. Rewards are often flat where one has been and not where one has not, so none is
+    #: taken for smooth over more than half the width of an axis, nor for smaller than half its
+    #: size.
+    reward: Habits = REWARD
+    #: Of rewards that have not been seen to depend on the state. Nothing is known of where they
+    #: do, so lengthscales stay below 0.3 widths.
+    sparse: Habits = SPARSE
+    #: Of ends of episodes. An end is one thing or the other, and steep: noise is what a smooth
+    #: function cannot follow, so it is a tenth or more.
+    endings: Habits = ENDINGS
