@@ -165,9 +165,10 @@ def _learner(value: Any) -> Any:
         return _plain_or_none(value) if known else None
     default = FittedSettings()
     changed = {
-        name: plain(getattr(value.settings, name))
+        name: _kernel(part) if name.endswith("_kernel") else plain(part)
         for name in default.meanings()
-        if getattr(value.settings, name) != getattr(default, name)
+        if (part := getattr(value.settings, name)) is not getattr(default, name)
+        and part != getattr(default, name)
     }
     return {"name": "fitted"} | changed if is_plain(changed) else None
 

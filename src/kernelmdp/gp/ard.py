@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.gp.families import FittedKernels, KernelFamily, PriorDraw
+from kernelmdp.gp.families import BatchedKernels, KernelFamily, PriorDraw
 from kernelmdp.gp.fit_config import InducingConfig
 from kernelmdp.gp.hyperpriors import Habits
 from kernelmdp.kernels import Kernel, Periodic, SquaredExponential
@@ -14,7 +14,7 @@ from kernelmdp.numerics import fast
 from kernelmdp.types import Key
 
 
-class Shape(FittedKernels):
+class Shape(BatchedKernels):
     """What a learned squared exponential is: one row an output.
 
     Coordinates in ``angles`` count by their cosine and sine after multiplication with the entry of

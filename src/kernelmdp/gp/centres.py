@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.gp.families import FittedKernels
+from kernelmdp.gp.families import BatchedKernels
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.numerics.modules import jit
 
 
 @jit
 def spread_out(
-    shape: FittedKernels,
+    shape: BatchedKernels,
     points: Float[Array, "n d"],
     count: int,
     *,

@@ -26,7 +26,7 @@ class PriorDraw(Module):
         """Values at embedded points."""
 
 
-class FittedKernels(Module):
+class BatchedKernels(Module):
     """Kernels of m independent outputs, with the noise of each. Parameters are arrays."""
 
     signal: eqx.AbstractVar[Float[Array, " m"]]
@@ -62,7 +62,7 @@ class FittedKernels(Module):
         """One function for each output, independent of one another."""
 
     @abc.abstractmethod
-    def for_centres(self, points: Float[Array, "n d"]) -> "FittedKernels":
+    def for_centres(self, points: Float[Array, "n d"]) -> "BatchedKernels":
         """Kernels of one output, in which centres for all outputs are chosen among the points."""
 
     @abc.abstractmethod
@@ -87,5 +87,5 @@ class KernelFamily(Module):
         """The family of one output."""
 
     @abc.abstractmethod
-    def shape(self, logs: Float[Array, "m k"]) -> FittedKernels:
+    def shape(self, logs: Float[Array, "m k"]) -> BatchedKernels:
         """The kernels with these logarithms of parameters."""

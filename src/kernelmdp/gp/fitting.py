@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.gp.ard import Units
 from kernelmdp.gp.descent import descend
-from kernelmdp.gp.families import FittedKernels, KernelFamily
+from kernelmdp.gp.families import BatchedKernels, KernelFamily
 from kernelmdp.gp.fit_config import SEARCH, TREND, SearchConfig, TrendConfig
 from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, Belief, Habits
 from kernelmdp.numerics.factor import cholesky, solve_lower
@@ -127,7 +127,7 @@ def objective(
         shape = units.shape(found[None, :])
         return penalty - jnp.sum(jax.lax.map(lambda block: worth(shape, *block), blocks))
 
-    def worth(shape: FittedKernels, x: Array, y: Array, count: Array) -> Array:
+    def worth(shape: BatchedKernels, x: Array, y: Array, count: Array) -> Array:
         # Of data that are few the later blocks are empty, and should cost nothing.
         return jax.lax.cond(
             jnp.any(count > 0),
@@ -139,7 +139,7 @@ def objective(
 
 
 def likelihood(
-    shape: FittedKernels,
+    shape: BatchedKernels,
     points: Float[Array, "n d"],
     targets: Float[Array, " n"],
     counted: Float[Array, " n"],

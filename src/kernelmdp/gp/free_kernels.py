@@ -2,7 +2,7 @@
 
 The given parameters are the medians of log-normal priors within relative bounds. Each output has a
 signal factor and a noise of its own besides, in units of its size. Fits and posteriors evaluate the
-expression itself: only draws of functions are approximate (random features, ``gp/fourier.py``).
+expression itself: only draws of functions are approximate (random features, ``gp/basis.py``).
 """
 
 import functools
@@ -17,10 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.gp.basis import Basis
-from kernelmdp.gp.families import FittedKernels, KernelFamily, PriorDraw
+from kernelmdp.gp.basis import Basis, prior_basis
+from kernelmdp.gp.families import BatchedKernels, KernelFamily, PriorDraw
 from kernelmdp.gp.fit_config import InducingConfig
-from kernelmdp.gp.fourier import prior_basis
 from kernelmdp.gp.hyperpriors import Belief, Habits
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
@@ -65,7 +64,7 @@ class Template(Module):
         return jax.tree.unflatten(structure, leaves)
 
 
-class ExpressionKernels(FittedKernels):
+class ExpressionKernels(BatchedKernels):
     """signal_i² times an expression, for each output i.
 
     One template serves all outputs, or each output has its own.

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 from kernelmdp.gp.ard import Shape
 from kernelmdp.gp.centres import spread_out
 from kernelmdp.gp.engines import Engine, Path
-from kernelmdp.gp.families import FittedKernels, PriorDraw
+from kernelmdp.gp.families import BatchedKernels, PriorDraw
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.layouts import Side
 from kernelmdp.gp.means import as_mean
@@ -44,7 +44,7 @@ __all__ = ["InducingEngine", "InducingPath", "Shape", "inducing_posterior", "spr
 class InducingPath(Path):
     """Σ_u coefficients_u k(z, u), and for a draw what the centres do not pin down."""
 
-    shape: FittedKernels
+    shape: BatchedKernels
     centres: Float[Array, "R p"]
     coefficients: Float[Array, "m R"]
     config: InducingConfig = eqx.field(static=True)
@@ -65,7 +65,7 @@ class InducingEngine(Engine):
     Laid out by ``Side``: variances are (n, m), covariances (m, n, n), noise variances (h, m).
     """
 
-    shape: FittedKernels
+    shape: BatchedKernels
     centres: Float[Array, "R p"]  # embedded; rows of those not in use are never read
     used: Float[Array, " R"]
     root: Float[Array, "m R R"]  # L
@@ -79,7 +79,7 @@ class InducingEngine(Engine):
 
     @staticmethod
     def prior(
-        shape: FittedKernels,
+        shape: BatchedKernels,
         centres: Float[Array, "R d"],
         used: Float[Array, " R"],
         config: InducingConfig = INDUCING,
@@ -262,7 +262,7 @@ class InducingEngine(Engine):
 
 
 def inducing_posterior(
-    shape: FittedKernels,
+    shape: BatchedKernels,
     centres: Any,
     used: Any,
     points: Any,
@@ -331,7 +331,7 @@ def inducing_posterior(
 
 @jit
 def _prior(
-    shape: FittedKernels, centres: Array, used: Array, config: InducingConfig
+    shape: BatchedKernels, centres: Array, used: Array, config: InducingConfig
 ) -> InducingEngine:
     return InducingEngine.prior(shape, centres, used, config)
 

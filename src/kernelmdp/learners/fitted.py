@@ -17,8 +17,11 @@ from jaxtyping import Float
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.fitting import Habits, Units, affine, fit, in_blocks, some_rows, usual
-from kernelmdp.gp.inducing import inducing_posterior, spread_out
+from kernelmdp.gp.centres import spread_out
+from kernelmdp.gp.families import KernelFamily
+from kernelmdp.gp.fitting import affine, fit, in_blocks, some_rows, usual
+from kernelmdp.gp.hyperpriors import Habits
+from kernelmdp.gp.inducing import inducing_posterior
 from kernelmdp.gp.means import Trend
 from kernelmdp.learners.fitted_data import LEAST_WIDTH, FittedData
 from kernelmdp.learners.fitted_settings import FittedSettings
@@ -40,7 +43,7 @@ class FittedState(Module):
     fitted_at: int = eqx.field(static=True, default=0)
 
     @property
-    def dynamics_units(self) -> Units:
+    def dynamics_units(self) -> KernelFamily:
         """Of the increments that the trend leaves."""
         return self.data.dynamics_units(self.trend)
 
@@ -250,7 +253,7 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
     low, high = data.bounds
     middle, width = (low + high) / 2, np.maximum(high - low, LEAST_WIDTH)
     straight = np.array([j not in data.box.periodic for j in range(d)])
-    line = affine((data.points - middle) / width * straight, data.increments)
+    line = affine((data.points - middle) / width * straight, data.increments, config=settings.trend)
     slopes = line[1:] * (straight / width)[:, None]
     trend = np.concatenate([(line[0] - middle @ slopes)[None, :], slopes])
     left = data.increments - trend[0] - data.points @ trend[1:]
@@ -272,7 +275,7 @@ def _flat(data: FittedData, logs: np.ndarray) -> bool:
 
 def _fit(
     data: FittedData,
-    units: Units,
+    units: KernelFamily,
     prior: Habits,
     rows: tuple[np.ndarray, np.ndarray],
     start: np.ndarray,
@@ -280,12 +283,12 @@ def _fit(
 ) -> np.ndarray:
     settings = data.settings
     blocks = in_blocks(*rows, most=settings.rows, blocks=settings.blocks, key=key)
-    return fit(units, prior, *blocks, start)
+    return fit(units, prior, *blocks, start, config=settings.search)
 
 
 def _posterior(
     data: FittedData,
-    units: Units,
+    units: KernelFamily,
     logs: np.ndarray,
     points: np.ndarray,
     targets: np.ndarray,
@@ -293,13 +296,22 @@ def _posterior(
 ) -> Posterior:
     """The posterior with these parameters, on centres among the points."""
     shape, count, most = units.shape(jnp.asarray(logs)), len(points), data.settings.centres
+    inducing = data.settings.inducing
     if count > most:
         candidates = points[some_rows(count, 4 * most, key=data.rows_key(count))]
         padded = np.pad(candidates, ((0, 4 * most - len(candidates)), (0, 0)), mode="edge")
-        centres = padded[np.asarray(spread_out(shape, jnp.asarray(padded), most))]
+        centres = padded[np.asarray(spread_out(shape, jnp.asarray(padded), most, config=inducing))]
         used = np.ones(most)
     else:
         centres = np.pad(points, ((0, most - count), (0, 0)))
         used = np.concatenate([np.ones(count), np.zeros(most - count)])
-    block = data.settings.block
-    return inducing_posterior(shape, centres, used, points, targets, scalar=scalar, block=block)
+    return inducing_posterior(
+        shape,
+        centres,
+        used,
+        points,
+        targets,
+        scalar=scalar,
+        block=data.settings.block,
+        config=inducing,
+    )

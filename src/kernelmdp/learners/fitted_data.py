@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from kernelmdp.domains import Box, join
-from kernelmdp.gp.fitting import Units, some_rows
+from kernelmdp.gp.ard import Units
+from kernelmdp.gp.families import KernelFamily
+from kernelmdp.gp.fitting import some_rows
+from kernelmdp.gp.free_kernels import free_kernel
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.mdp import Episode, Problem, state_action
 from kernelmdp.numerics.modules import Module
@@ -93,16 +97,16 @@ class FittedData(Module):
         line = trend[0][None, :] + self.points @ trend[1:]
         return (self.increments - line) / self.scale[None, :]
 
-    def dynamics_units(self, trend: Float[np.ndarray, "d1 m"]) -> Units:
+    def dynamics_units(self, trend: Float[np.ndarray, "d1 m"]) -> KernelFamily:
         """Widths of the axes, and root mean squares of the scaled increments."""
         sizes = np.ones(self.problem.states.dimension)
         if len(self):
             sizes = np.sqrt(np.mean(self.residuals(trend) ** 2, axis=0))
             sizes = np.maximum(sizes, self.settings.least_size)
-        return self._units(sizes)
+        return self._family(self.settings.transition_kernel, sizes)
 
     @property
-    def reward_units(self) -> Units:
+    def reward_units(self) -> KernelFamily:
         """Widths of the axes, and the largest of rewards: it is what others may be worth.
 
         A mean would fall with every quiet episode, and with it the hope for better places.
@@ -110,12 +114,26 @@ class FittedData(Module):
         seen = self.reward_rows[1]
         size = float(np.abs(seen).max()) if len(seen) else 0.0
         # Rewards that were all 0 say nothing of what others may be.
-        return self._units(np.array([size if size > 1e-9 else 1.0]))
+        sizes = np.array([size if size > 1e-9 else 1.0])
+        return self._family(self.settings.reward_kernel, sizes)
 
     @property
     def termination_units(self) -> Units:
         """Widths of the axes; an end is 1."""
         return self._units(np.ones(1))
+
+    def _family(self, expression: Any, sizes: np.ndarray) -> KernelFamily:
+        """Squared exponentials with a lengthscale for every axis, or the user's expression."""
+        if expression is None:
+            return self._units(sizes)
+        parts = expression.bind(self.problem.points.names).parts()
+        return free_kernel(
+            parts,
+            sizes=sizes,
+            dimension=self.problem.points.dimension,
+            spread=self.settings.expression_spread,
+            bounds=self.settings.expression_bounds,
+        )
 
     def _units(self, sizes: np.ndarray) -> Units:
         """An axis that is an angle is as wide as its circle."""

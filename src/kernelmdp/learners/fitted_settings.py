@@ -1,9 +1,19 @@
 """The numbers of kernels that are fitted to the data, each with its reason."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
-from kernelmdp.gp.fitting import DYNAMICS, ENDINGS, REWARD, SPARSE, Habits
+from kernelmdp.gp.fit_config import (
+    INDUCING,
+    SEARCH,
+    TREND,
+    InducingConfig,
+    SearchConfig,
+    TrendConfig,
+)
+from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, Habits
+from kernelmdp.kernels import Kernel, OutputKernel, kernel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.settings import Settings, setting
 
@@ -87,7 +97,37 @@ class FittedSettings(Settings):
         ENDINGS, "Prior of where episodes end: steep, with noise for what is not smooth."
     )
 
+    reward_kernel: Kernel | str | None = setting(
+        None,
+        "An expression whose parameters are fitted, in the place of squared exponentials: its "
+        "numbers are the medians of their priors.",
+    )
+    transition_kernel: Kernel | OutputKernel | str | None = setting(
+        None, "The same for the increments of the state; one expression, or one for each output."
+    )
+    expression_spread: float = setting(
+        1.0,
+        "Standard deviation of the logarithm of an expression's parameter: a factor of e either "
+        "way is usual.",
+    )
+    expression_bounds: tuple[float, float] = setting(
+        (0.05, 20.0), "Lowest and highest value of such a parameter, in units of the one given."
+    )
+    search: SearchConfig = setting(SEARCH, "How parameters are searched for.")
+    trend: TrendConfig = setting(TREND, "How straight lines are found.")
+    inducing: InducingConfig = setting(INDUCING, "How posteriors on centres are computed.")
+
     def __post_init__(self) -> None:
+        for name in ("reward_kernel", "transition_kernel"):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, kernel(given))
+        for name, kind in (
+            ("search", SearchConfig),
+            ("trend", TrendConfig),
+            ("inducing", InducingConfig),
+        ):
+            if isinstance(given := getattr(self, name), Mapping):
+                object.__setattr__(self, name, kind(**given))
         for name in ("centres", "block", "blocks", "rows", "refit_rows", "line_rows"):
             integer(name, getattr(self, name), least=1)
         integer("steps_before_end", self.steps_before_end, least=1)
