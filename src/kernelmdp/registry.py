@@ -7,6 +7,7 @@ packages (group ``kernelmdp.agents`` and so on). ``module:Name`` imports a part 
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
@@ -78,6 +79,15 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self._parts)
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text is ``module:Name``.
+
+    >>> is_reference("package.module:Name"), is_reference("se(0.5)[0:2]")
+    (True, False)
+    """
+    return re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text) is not None
 
 
 def imported(reference: str, kind: str) -> T:  # type: ignore[type-var]

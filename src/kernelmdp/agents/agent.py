@@ -366,10 +366,18 @@ class Agent(abc.ABC):
 
 @jax.jit
 def episode_key(seed: int, episode: int) -> Key:
-    """All that is random in an episode depends on this alone."""
+    """All that is random in an episode depends on this alone.
+
+    >>> bool((episode_key(0, 3) == jax.random.fold_in(jax.random.key(0), 3)).all())
+    True
+    """
     return jax.random.fold_in(jax.random.key(seed), episode)
 
 
 def generator(key: Key) -> np.random.Generator:
-    """NumPy's randomness from a key of JAX."""
+    """NumPy's randomness from a key of JAX.
+
+    >>> generator(jax.random.key(0)).uniform() < 1
+    True
+    """
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

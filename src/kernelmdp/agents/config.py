@@ -17,6 +17,7 @@ from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
 from kernelmdp.numerics.checks import choice, float_array, require_finite
 from kernelmdp.planners import PlannerLike
+from kernelmdp.registry import imported, is_reference
 from kernelmdp.settings import Settings, setting
 
 #: Points at which a known reward is tried before anything is planned with it.
@@ -158,15 +159,25 @@ def as_reward(
 
 def as_kernel(argument: str, given: Kernel | str) -> Kernel:
     """A kernel, or its text."""
-    made = kernel(given) if isinstance(given, str) else given
+    made = _read(given)
     if not isinstance(made, Kernel):
         raise ArgumentError(argument, "a kernel or its text", repr(given))
     return made
 
 
+def _read(given: Kernel | OutputKernel | str) -> Any:
+    """A kernel as it is, from its text, or from ``module:Name`` of a kernel or of its class."""
+    if not isinstance(given, str):
+        return given
+    if not is_reference(given):
+        return kernel(given)
+    found: Any = imported(given, "kernel")
+    return found() if isinstance(found, type) else found
+
+
 def as_output_kernel(given: Kernel | OutputKernel | str, outputs: int) -> OutputKernel:
     """A transition kernel; a scalar kernel is taken for every coordinate independently."""
-    made = kernel(given) if isinstance(given, str) else given
+    made = _read(given)
     if isinstance(made, Kernel):
         return made @ Index(outputs)
     if not isinstance(made, OutputKernel):

@@ -31,7 +31,11 @@ ATTEMPTS = 100
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PSRLConfig(AgentConfig):
-    """Settings of PSRL."""
+    """Settings of PSRL.
+
+    >>> PSRLConfig(prior="student-t").inflate
+    1.0
+    """
 
     prior: str | Prior | Mapping[str, Any] = setting(
         "gaussian",

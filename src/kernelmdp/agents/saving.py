@@ -18,7 +18,7 @@ from kernelmdp.learners import LEARNERS, FittedKernels, FittedSettings
 from kernelmdp.mdp.episode import from_arrays
 from kernelmdp.planners import PLANNERS
 from kernelmdp.priors import Prior
-from kernelmdp.registry import Registry
+from kernelmdp.registry import Registry, is_reference
 from kernelmdp.settings import is_plain, plain
 
 #: Classes of agents by name.
@@ -107,7 +107,7 @@ def saved_settings(config: AgentConfig) -> tuple[dict[str, Any], dict[str, str]]
     for name in config.meanings():
         value = getattr(config, name)
         written = WRITERS.get(name, _plain_or_none)(value)
-        if written is None and value is not None:
+        if (written is None and value is not None) or _imports(written):
             given[name] = getattr(value, "__name__", None) or repr(value)
         else:
             settings[name] = written
@@ -120,6 +120,12 @@ def _require_given(path: object, missing: Mapping[str, str], given: Mapping[str,
         if name not in given:
             expected = f"the {name.replace('_', ' ')} that {path} was saved with, {what}"
             raise ArgumentError(name, expected, None)
+
+
+def _imports(written: Any) -> bool:
+    """Whether a setting names a module to import: a file must not make its reader run that."""
+    name = written.get("name") if isinstance(written, Mapping) else written
+    return isinstance(name, str) and is_reference(name)
 
 
 def _plain_or_none(value: Any) -> Any:

@@ -58,7 +58,12 @@ class LQRAgent(Agent):
 
 
 class CertaintyEquivalence(LQRAgent):
-    """Plays what is optimal for the least-squares estimate, after one episode of random actions."""
+    """Plays what is optimal for the least-squares estimate, after one episode of random actions.
+
+    >>> import kernelmdp as km
+    >>> km.classics.CertaintyEquivalence("lqr-1d", seed=0).name
+    'certainty-equivalence'
+    """
 
     name: ClassVar[str] = "certainty-equivalence"
 
@@ -67,7 +72,12 @@ class CertaintyEquivalence(LQRAgent):
 
 
 class LQRThompson(LQRAgent):
-    """Draws Θ and C from their posteriors, C again until Q ≻ 0, and plays what is optimal."""
+    """Draws Θ and C from their posteriors, C again until Q ≻ 0, and plays what is optimal.
+
+    >>> import kernelmdp as km
+    >>> km.classics.LQRThompson("lqr-1d", seed=0).name
+    'lqr-ts'
+    """
 
     name: ClassVar[str] = "lqr-ts"
     explores_first: ClassVar[bool] = False
@@ -88,6 +98,10 @@ class OFULQ(LQRAgent):
     The exact minimum over the set is non-convex. Here it is that over the centre and some points
     of the boundary in random directions: a heuristic, with no certificate. Widths are multiplied
     by the ``scale`` of the confidence.
+
+    >>> import kernelmdp as km
+    >>> km.classics.OFULQ("lqr-1d", seed=0).name
+    'ofu-lq'
     """
 
     name: ClassVar[str] = "ofu-lq"

@@ -101,7 +101,12 @@ class TabularAgent(Agent):
 
 
 class DirichletPSRL(TabularAgent):
-    """PSRL with the conjugate priors, Dirichlet(c/S) rows and N(0, 1) rewards (Osband 2013)."""
+    """PSRL with the conjugate priors, Dirichlet(c/S) rows and N(0, 1) rewards (Osband 2013).
+
+    >>> import kernelmdp as km
+    >>> km.classics.DirichletPSRL("riverswim", seed=0).name
+    'dirichlet-psrl'
+    """
 
     name: ClassVar[str] = "dirichlet-psrl"
     Config: ClassVar[type[AgentConfig]] = DirichletConfig
@@ -118,7 +123,12 @@ class DirichletPSRL(TabularAgent):
 
 
 class UCBVI(TabularAgent):
-    """Value iteration with a bonus of Hoeffding's kind, 7 H ln(5SAT/δ)/√N (Azar et al. 2017)."""
+    """Value iteration with a bonus of Hoeffding's kind, 7 H ln(5SAT/δ)/√N (Azar et al. 2017).
+
+    >>> import kernelmdp as km
+    >>> km.classics.UCBVI("riverswim", seed=0).name
+    'ucbvi'
+    """
 
     name: ClassVar[str] = "ucbvi"
 
@@ -138,7 +148,12 @@ class UCBVI(TabularAgent):
 
 
 class UCRL2(TabularAgent):
-    """Optimism over l1 balls of rows and intervals of rewards (Jaksch et al. 2010), finite H."""
+    """Optimism over l1 balls of rows and intervals of rewards (Jaksch et al. 2010), finite H.
+
+    >>> import kernelmdp as km
+    >>> km.classics.UCRL2("riverswim", seed=0).name
+    'ucrl2'
+    """
 
     name: ClassVar[str] = "ucrl2"
 

@@ -15,6 +15,7 @@ from kernelmdp.confidence.beta import (
     net_counts,
     rkhs_beta,
 )
+from kernelmdp.confidence.conformance import check_confidence
 from kernelmdp.confidence.coverage import NO_THEOREM, Coverage
 from kernelmdp.confidence.rule import ConfidenceRule
 from kernelmdp.confidence.sets import ConfidenceSets, Containment, Plausible
@@ -41,6 +42,7 @@ __all__ = [
     "Plausible",
     "Supremum",
     "as_confidence",
+    "check_confidence",
     "constants_level",
     "estimated_supremum",
     "finite_beta",

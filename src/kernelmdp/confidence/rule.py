@@ -12,7 +12,12 @@ from kernelmdp.mdp import Noise, Problem
 
 
 class ConfidenceRule(abc.ABC):
-    """How confidence sets are built. ``Confidence`` is the library's; a user may write another."""
+    """How confidence sets are built. ``Confidence`` is the library's; a user may write another.
+
+    >>> import kernelmdp as km
+    >>> isinstance(km.Confidence(), ConfidenceRule)
+    True
+    """
 
     #: The sets hold for all episodes at once with probability 1 − δ, or what is left of it.
     delta: float = 0.1

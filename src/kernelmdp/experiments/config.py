@@ -49,6 +49,10 @@ class RunConfig:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        spec: dict[str, Any] = dict(getattr(self.env, "spec", None) or {})
+        if "name" in spec:  # an environment that ``make`` made
+            object.__setattr__(self, "env_options", _options(spec) | self.env_options)
+            object.__setattr__(self, "env", spec["name"])
         for name in ("env", "agent"):
             object.__setattr__(self, name, _named(name, getattr(self, name)))
         settings = nested(self.settings)
@@ -104,6 +108,10 @@ def _named(kind: str, given: str | Callable[..., Any]) -> str:
     if known is None and not callable(given):
         raise ArgumentError(kind, "a name, a class, or a function that makes it", repr(given))
     return known or reference_to(given, kind)
+
+
+def _options(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in spec.items() if name != "name"}
 
 
 def _stored(argument: str, settings: Mapping[str, Any]) -> dict[str, Any]:

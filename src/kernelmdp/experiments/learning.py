@@ -31,6 +31,10 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
 
     The system's randomness comes from the agent's seed and the episode's number, apart from the
     agent's own: two agents with one seed meet the same noise.
+
+    >>> import kernelmdp as km
+    >>> [row["episode"] for row in interact(km.Random("riverswim", seed=0), 2)]
+    [1, 2]
     """
     system: Any = agent.system
     recorder = Recorder(agent, system.evaluator())

@@ -100,7 +100,7 @@ def _frames(agent: Agent, stored: Stored) -> list[int]:
 
 def _start(stored: Stored, told: int) -> np.ndarray:
     """Where the coming episode starts, as far as it is known."""
-    return stored.history[min(told, stored.episodes - 1)].states[0]
+    return np.asarray(stored.history[min(told, stored.episodes - 1)].states[0])
 
 
 def _layers(agent: Agent, states: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:

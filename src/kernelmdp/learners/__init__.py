@@ -5,6 +5,7 @@
 ['counts', 'fitted', 'fixed', 'linear-quadratic']
 """
 
+from kernelmdp.learners.conformance import check_learner
 from kernelmdp.learners.fitted import FittedKernels
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.fixed import FixedKernels, prior_beliefs
@@ -22,5 +23,6 @@ __all__ = [
     "Learner",
     "LearnerLike",
     "as_learner",
+    "check_learner",
     "prior_beliefs",
 ]

@@ -111,6 +111,10 @@ def prior_beliefs(
         regularisers: λ_R and λ_P; the noise variances unless given.
         accuracy: Kernels of infinite rank are compiled to this share of λ; the problem's unless
             given.
+
+    >>> import kernelmdp as km
+    >>> prior_beliefs(km.make("riverswim").problem).gains
+    (0.0, 0.0)
     """
     variances = problem.noise_variances if regularisers is None else regularisers
     share = problem.accuracy if accuracy is None else accuracy

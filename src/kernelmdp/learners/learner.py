@@ -29,6 +29,9 @@ class Demands(NamedTuple):
         query_points: From a problem to the points at which plans ask the model every time, (n, d).
         deviations: Whether plans ask for standard deviations there.
         tabulates: Whether plans are tables over the states.
+
+    >>> Demands(tabulates=True).deviations
+    False
     """
 
     regularisers: tuple[float, float | np.ndarray] | None = None
@@ -39,7 +42,12 @@ class Demands(NamedTuple):
 
 
 class Learner(abc.ABC):
-    """Turns data into beliefs, and beliefs into MDPs. ``check_learner`` checks one of your own."""
+    """Turns data into beliefs, and beliefs into MDPs. ``check_learner`` checks one of your own.
+
+    >>> import kernelmdp as km
+    >>> isinstance(km.PSRL("riverswim", seed=0).learner, Learner)
+    True
+    """
 
     #: By which settings, tables and files call it.
     name: ClassVar[str]

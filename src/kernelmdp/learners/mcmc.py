@@ -36,6 +36,10 @@ class MCMC(Learner):
     Attributes:
         prior: The prior.
         gaussian: Learner of the Gaussian posteriors that start the chains and count the gains.
+
+    >>> import kernelmdp as km
+    >>> MCMC(km.priors.UnknownNoise()).prior.name
+    'unknown-noise'
     """
 
     name: ClassVar[str] = "mcmc"

@@ -33,6 +33,11 @@ def as_learner(given: LearnerLike, problem: Problem, demands: Demands) -> Learne
 
     Raises:
         ArgumentError: If there is no such learner or setting.
+
+    >>> import kernelmdp as km
+    >>> problem = km.make("rkhs").problem
+    >>> as_learner({"name": "fitted", "centres": 64}, problem, Demands()).settings.centres
+    64
     """
     if isinstance(given, Learner):
         return given

@@ -61,6 +61,9 @@ class CertifiedPlan(Plan):
 
     ``reached`` says whether upper − lower is within the tolerance asked for, ``error`` is half of
     it: how far the value can be from V* and from V_π at the start.
+
+    >>> CertifiedPlan.certified
+    True
     """
 
     policy: LookaheadPolicy
@@ -99,6 +102,11 @@ class CertifiedPlanner(Planner):
 
     States are a Box, or a FiniteSet without noise and with finitely many actions (which is exact);
     rounding to the nearest of finitely many states is not Lipschitz, so noise has no certificate.
+
+    >>> import kernelmdp as km
+    >>> planner = km.planners.as_planner("certified", km.make("rkhs", horizon=2).problem)
+    >>> planner.strict
+    False
     """
 
     constants: LipschitzConstants

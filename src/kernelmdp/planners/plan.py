@@ -42,7 +42,11 @@ class Plan(Module):
 
 
 class ValueTable(NamedTuple):
-    """Planned values at the nodes of a grid, for periods 1 to H + 1."""
+    """Planned values at the nodes of a grid, for periods 1 to H + 1.
+
+    >>> ValueTable._fields
+    ('values', 'grid')
+    """
 
     values: Float[Array, "H1 N"]
     grid: StateGrid

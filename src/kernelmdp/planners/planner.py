@@ -14,7 +14,12 @@ from kernelmdp.types import ArrayLike, Key
 
 @runtime_checkable
 class Spaces(Protocol):
-    """Where a plan is made: what MDPs and problems have in common."""
+    """Where a plan is made: what MDPs and problems have in common.
+
+    >>> import kernelmdp as km
+    >>> isinstance(km.make("riverswim").problem, Spaces)
+    True
+    """
 
     @property
     def states(self) -> Domain: ...
@@ -35,6 +40,10 @@ class Planner(Protocol):
 
     ``plan`` is all that a planner must have. The other methods have defaults: derive from this
     class to get them.
+
+    >>> import kernelmdp as km
+    >>> isinstance(km.MPCPlanner(), Planner)
+    True
     """
 
     #: Whether plans are tables over the states, for which state spaces need bounds.

@@ -47,6 +47,10 @@ def as_planner(given: PlannerLike, problem: Problem) -> Planner:
 
     Raises:
         ArgumentError: If there is no such planner or field.
+
+    >>> import kernelmdp as km
+    >>> as_planner({"name": "mpc", "horizon": 12}, km.make("rkhs").problem).horizon
+    12
     """
     if isinstance(given, Planner):
         return given

@@ -16,7 +16,11 @@ from kernelmdp.types import ArrayLike, Key
 
 
 def paper_tolerance(horizon: int, episode: int) -> float:
-    """ε_l = √(H/l), which adds at most 2√T to the regret (math A5)."""
+    """ε_l = √(H/l), which adds at most 2√T to the regret (math A5).
+
+    >>> paper_tolerance(4, 25)
+    0.4
+    """
     return math.sqrt(integer("horizon", horizon, least=1) / integer("episode", episode, least=1))
 
 
@@ -25,6 +29,9 @@ class TolerancePlanner(Planner):
     """A grid planner that refines its grid until the estimated error at the start is small.
 
     ``tolerance`` None means ε_l of the episode, as in the paper (see ``for_episode``).
+
+    >>> TolerancePlanner().for_episode(25, horizon=4).tolerance
+    0.4
     """
 
     tabulates: ClassVar[bool] = True

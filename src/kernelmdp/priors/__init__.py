@@ -8,12 +8,14 @@
 from typing import Any
 
 from kernelmdp.errors import ArgumentError
+from kernelmdp.priors.conformance import check_prior
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.heavy_tails import HeavyTails
 from kernelmdp.priors.hyperparameters import Hyperparameters
 from kernelmdp.priors.norm_ball import NormBall
 from kernelmdp.priors.prior import Prior, Setting, State
 from kernelmdp.priors.unknown_noise import UnknownNoise
+from kernelmdp.registry import Registry
 
 __all__ = [
     "EXACT",
@@ -27,11 +29,13 @@ __all__ = [
     "State",
     "UnknownNoise",
     "as_prior",
+    "check_prior",
 ]
 
-PRIORS: dict[str, type[Prior]] = {
-    kind.name: kind for kind in (HeavyTails, Hyperparameters, UnknownNoise, NormBall)
-}
+#: Classes of priors by name.
+PRIORS = Registry[type[Prior]]("prior")
+for _kind in (HeavyTails, Hyperparameters, UnknownNoise, NormBall):
+    PRIORS.register(_kind.name, _kind)
 
 
 def as_prior(given: Any) -> Prior | None:
@@ -46,12 +50,9 @@ def as_prior(given: Any) -> Prior | None:
     name = words.pop("name", None)
     if name == "gaussian" and not words:
         return None
-    if name not in tuple(PRIORS):
-        expected = "a Prior or one of 'gaussian', " + ", ".join(map(repr, PRIORS))
-        raise ArgumentError("prior", expected, repr(given))
     if isinstance(words.get("log_prior"), str):
         raise ArgumentError("prior", "the Prior object the agent was made with", repr(given))
     try:
-        return PRIORS[name](**words)
+        return PRIORS.find(name)(**words)
     except TypeError as error:
         raise ArgumentError("prior", f"words that {name} has", f"{words} ({error})") from None

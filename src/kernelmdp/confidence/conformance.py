@@ -1,0 +1,67 @@
+"""What every rule for confidence sets promises, checked."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.coverage import Coverage
+from kernelmdp.confidence.rule import ConfidenceRule
+from kernelmdp.confidence.sets import ConfidenceSets
+from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.domains import Box, join
+from kernelmdp.gp import posterior
+from kernelmdp.gp.means import as_mean
+from kernelmdp.kernels import Index, SquaredExponential
+from kernelmdp.mdp import Gaussian
+
+#: Points at which sets are asked, and rows of data.
+PROBES, ROWS = 16, 40
+
+
+def check_confidence(rule: ConfidenceRule) -> Conformance:
+    """Check a rule for confidence sets on beliefs about a small system.
+
+    Args:
+        rule: The rule.
+
+    Returns:
+        The promises that were kept.
+
+    Raises:
+        ConformanceError: At the first promise that is broken.
+
+    >>> import kernelmdp as km
+    >>> print(check_confidence(km.Confidence(norm_reward=1.0, norm_transition=1.0)).name)
+    Confidence
+    """
+    promises = Checklist()
+    domain = join(state=Box([-1.0], [1.0]), action=Box([-1.0], [1.0]))
+    noise, kernel = Gaussian(0.1), SquaredExponential(0.7)
+    priors = [
+        posterior(each, noise_variance=0.01, domain=domain) for each in (kernel, kernel @ Index(1))
+    ]
+    before = Beliefs(priors[0], priors[1], as_mean("zero", 1, 2), jnp.ones(1))
+    points = jnp.asarray(domain.spread(ROWS))
+    after = before.condition(points, jnp.sin(points[:, 0]), 0.5 * points[:, 1:])
+    known: dict[str, Any] = {
+        "horizon": 5,
+        "domain": domain,
+        "reward_noise": noise,
+        "transition_noise": noise,
+    }
+    made = [rule.sets(held, episode=2, **known) for held in (before, after)]
+    right = all(isinstance(sets, ConfidenceSets) for sets in made)
+    promises.keep("sets are ConfidenceSets", right, type(made[0]).__name__)
+    right = all(isinstance(sets.coverage, Coverage) for sets in made)
+    promises.keep("coverage is a value, not a sentence", right, type(made[0].coverage).__name__)
+    probes = points[:PROBES]
+    widths = [np.stack([np.asarray(w) for w in sets.half_widths(probes)]) for sets in made]
+    finite = all(bool((np.isfinite(each) & (each >= 0)).all()) for each in widths)
+    promises.keep("half-widths are finite and at least 0", finite, f"{widths[0][:, :2]}")
+    smaller = bool((widths[1].mean(axis=1) <= widths[0].mean(axis=1) + 1e-12).all())
+    promises.keep("data do not make sets wider where they are", smaller, f"{widths[1][:, :2]}")
+    regular = rule.regularisers_for
+    promises.keep("it says with which regularisers to learn", callable(regular), "nothing")
+    return promises.found(type(rule).__name__)

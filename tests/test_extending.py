@@ -1,0 +1,151 @@
+"""What docs/extending.md shows is one short file each, used by name like what is built in."""
+
+import ast
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import kernelmdp as km
+from kernelmdp.experiments import RunConfig
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "extending.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+LONGEST = 40
+
+
+def definitions(block):
+    """Imports, classes and functions of a block, without what it runs."""
+    kept = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
+    nodes = [node for node in ast.parse(block).body if isinstance(node, kept)]
+    return "\n".join(ast.get_source_segment(block, node) for node in nodes)
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory):
+    """A folder with all of them in one module."""
+    folder = tmp_path_factory.mktemp("mine")
+    (folder / "mine.py").write_text("\n\n\n".join(map(definitions, BLOCKS)))
+    return folder
+
+
+def kmdp(folder, *words):
+    code = "from kernelmdp.cli import main; main()"
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize(
+    "block", BLOCKS, ids=lambda block: re.findall(r"^class (\w+)|^def (\w+)", block, re.M)[-1][0]
+)
+def test_each_is_short(block):
+    assert len(definitions(block).splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mine:slope", "--agent", "mine:Curious"),
+        ("riverswim", "--agent", "mine:Curious"),
+        (
+            "rkhs",
+            "--agent",
+            "psrl",
+            "--set",
+            "learner=mine:Drift",
+            "--set",
+            "planner=mine:Shooting",
+        ),
+        ("rkhs", "--agent", "gp-ucrl", "--set", "confidence=mine:ConstantBeta"),
+        ("rkhs", "--agent", "psrl", "--set", "prior=mine:Cautious"),
+        ("rkhs", "--agent", "greedy", "--set", "reward_kernel=mine:Bump"),
+    ],
+    ids=["env", "agent", "learner and planner", "confidence", "prior", "kernel"],
+)
+def test_by_name_from_the_command_line(mine, words, tmp_path):
+    out = tmp_path / "run"
+    done = kmdp(mine, "run", *words, "--episodes", "2", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    named = [word.rpartition("=")[2] for word in words if "mine:" in word]
+    config = (out / "config.toml").read_text()
+    assert all(name in config for name in named)
+    again = kmdp(mine, "run", *words, "--episodes", "3", "--out", str(out))  # goes on
+    assert again.returncode == 0, again.stderr
+    assert len((out / "episodes.csv").read_text().splitlines()) == 4
+
+
+def test_diagnostics_of_an_agent_reach_the_file_and_the_data_frame(mine, tmp_path):
+    out = tmp_path / "run"
+    kmdp(mine, "run", "riverswim", "--agent", "mine:Curious", "--episodes", "2", "--out", str(out))
+    assert "reward_gain" in (out / "episodes.csv").read_text().splitlines()[0]
+    assert km.read(out).episodes["reward_gain"].is_monotonic_increasing
+
+
+def test_in_a_study_with_workers(mine, monkeypatch, tmp_path):
+    monkeypatch.chdir(mine)
+    table = {
+        "name": "mine",
+        "episodes": 1,
+        "seeds": 1,
+        "environments": [{"name": "mine:slope"}],
+        "agents": [{"name": "mine:Curious"}, {"name": "psrl", "set": {"learner": "mine:Drift"}}],
+    }
+    done = km.study(table, out=tmp_path / "study", jobs=2, progress=False)
+    assert not done.failed, next(iter(done.failed.values())).error
+    assert len(done.trials) == 2
+
+
+def test_classes_are_taken_for_names(mine, monkeypatch):
+    monkeypatch.chdir(mine)
+    monkeypatch.syspath_prepend(str(mine))
+    import mine as module
+
+    config = RunConfig(module.slope, module.Curious)
+    assert (config.env, config.agent) == ("mine:slope", "mine:Curious")
+    with pytest.raises(km.errors.ArgumentError, match="at its top level"):
+        RunConfig("riverswim", type("Local", (km.Greedy,), {"__module__": "__main__"}))
+
+
+def test_a_saved_agent_names_what_it_cannot_hold(mine, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(mine))
+    import mine as module
+
+    agent = module.Curious("riverswim", seed=1)
+    agent.save(tmp_path / "curious")
+    with pytest.raises(km.errors.ArgumentError, match=r"agent: expected the class .*mine:Curious"):
+        km.load(tmp_path / "curious")
+    assert km.load(tmp_path / "curious", agent=module.Curious).seed == 1
+    assert module.Curious.load(tmp_path / "curious").seed == 1
+    kernel = km.kernels.Function(lambda x, y: 1.0 + x @ y, name="mine")
+    agent = km.Greedy("riverswim", reward_kernel=kernel, planner=module.Shooting(tries=8))
+    agent.save(tmp_path / "agent")
+    with pytest.raises(km.errors.ArgumentError, match="reward_kernel: expected the reward kernel"):
+        km.load(tmp_path / "agent", planner=module.Shooting(tries=8))
+    with pytest.raises(km.errors.ArgumentError, match=r"planner: expected the planner .*Shooting"):
+        km.load(tmp_path / "agent", reward_kernel=kernel)
+    loaded = km.load(tmp_path / "agent", reward_kernel=kernel, planner=module.Shooting(tries=8))
+    assert loaded.planner.tries == 8
+
+
+def test_an_entry_point_is_found(monkeypatch):
+    import importlib.metadata
+
+    point = importlib.metadata.EntryPoint("lazy", "kernelmdp.agents:Random", "kernelmdp.agents")
+    real = importlib.metadata.entry_points
+
+    def entry_points(**words):
+        return [point] if words.get("group") == "kernelmdp.agents" else real(**words)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    registry = type(km.agents.AGENTS)("agent")
+    assert registry.find("lazy") is km.Random
+
+
+def test_a_module_that_is_not_there(tmp_path):
+    done = kmdp(tmp_path, "run", "nowhere:slope", "--out", "x")
+    assert done.returncode == 2
+    assert "module:Name of a environment that can be imported" in done.stderr
+    assert os.listdir(tmp_path) == []
