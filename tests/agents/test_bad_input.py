@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError, CheckpointError, DataError, DomainError, ShapeError
+from kernelmdp.mdp.episode import as_arrays
 from tests.agents import tiny
 
 H = tiny.H
@@ -87,7 +88,7 @@ def test_no_such_task(unchecked, task, message):
     [
         ({"horizon": 5}, "horizon: expected 3, as the task has"),
         ({"seed": -1}, "seed: expected a whole number"),
-        ({"planner": "hope"}, "planner: expected one of 'auto', 'grid', 'bonus'"),
+        ({"planner": "hope"}, "planner: expected one of 'grid', 'bonus'"),
         ({"confidence": "blind"}, "confidence"),
         ({"reward": "guess"}, "reward: expected 'learned'"),
         ({"reward_kernel": "se("}, "text: expected"),
@@ -133,15 +134,20 @@ def agent():
     return made
 
 
+def arrays_of(agent):
+    m, q = agent.problem.states.dimension, agent.problem.actions.dimension
+    return as_arrays(agent.history, states=m, actions=q, horizon=agent.problem.horizon)
+
+
 @pytest.fixture
 def unchanged(agent, tmp_path):
     """After the test the agent is as before, in what it plans and in what it would save."""
-    before, arrays, beliefs = tiny.actions(agent), agent._arrays(), agent.beliefs
+    before, arrays, beliefs = tiny.actions(agent), arrays_of(agent), agent.beliefs
     yield agent
     assert agent.episode == 1
     assert agent.beliefs is beliefs
     np.testing.assert_array_equal(tiny.actions(agent), before)
-    for name, array in agent._arrays().items():
+    for name, array in arrays_of(agent).items():
         np.testing.assert_array_equal(array, arrays[name])
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp import Episode
 from kernelmdp.planners import GridPlanner, MPCPlanner
 
 SMALL = GridPlanner(state_points=(24, 17), action_points=(5,))
@@ -37,7 +38,7 @@ def balanced():
 
 def test_it_is_the_default_where_nothing_is_known(swung):
     agent, result = swung
-    assert agent.problem.fitted
+    assert agent.problem.learner == agent.learner.name == "fitted"
     assert agent.first == "random"
     assert np.isnan(result.episodes["planned_value"][0])
     assert np.isfinite(result.episodes["planned_value"][1:]).all()
@@ -62,9 +63,9 @@ def test_the_fitted_kernel_can_be_read(swung):
 
 def test_no_theorem_covers_it():
     for kind in (km.GPUCRL, km.PSRL):
-        assert pendulum(kind).covered.startswith("not covered: kernels are fitted")
+        assert str(pendulum(kind).coverage).startswith("not covered: kernels are fitted")
     agent = km.PSRL("rkhs", update="step")
-    assert agent.coverage.startswith("not covered: policies change")
+    assert str(agent.coverage).startswith("not covered: policies change")
 
 
 def test_observations_are_taken_as_they_come(swung):
@@ -91,17 +92,17 @@ def test_a_step_at_a_time_or_all_at_once():
     states = rng.uniform([-3, -8], [3, 8], size=(13, 2))
     actions, rewards = rng.uniform(-2, 2, size=(12, 1)), rng.normal(size=12)
     for t in range(12):
-        lived.see(states[t], actions[t], rewards[t], states[t + 1])
+        lived.observe_step(states[t], actions[t], rewards[t], states[t + 1])
     lived.tell(states, actions, rewards, states[1:], truncated=True)
     told.tell(states, actions, rewards, states[1:], truncated=True)
-    assert lived.fitted.fitted_at == told.fitted.fitted_at > 0
-    np.testing.assert_array_equal(lived.fitted.dynamics_logs, told.fitted.dynamics_logs)
+    assert lived.state.fitted_at == told.state.fitted_at > 0
+    np.testing.assert_array_equal(lived.state.dynamics_logs, told.state.dynamics_logs)
     with pytest.raises(ArgumentError, match="update"):
-        pendulum().see(states[0], actions[0], 0.0, states[1])
+        pendulum().observe_step(states[0], actions[0], 0.0, states[1])
 
 
 def test_axes_without_bounds_get_them_from_data(balanced):
-    low, high = balanced.fitted.box.bounds
+    low, high = balanced.state.data.box.bounds
     seen = np.concatenate([told.states for told in balanced.history])
     assert (low <= seen.min(axis=0)).all()
     assert (seen.max(axis=0) <= high).all()
@@ -114,13 +115,13 @@ def test_episodes_end_early(balanced, tmp_path):
     assert min(lengths) < 30
     ended = [told.terminated for told in balanced.history]
     assert ended == [length < 30 for length in lengths]
-    assert balanced.fitted.ended.sum() == sum(ended)
+    assert balanced.state.data.ended.sum() == sum(ended)
     balanced.save(tmp_path / "agent")
     again = km.load(tmp_path / "agent")
     assert [len(told.rewards) for told in again.history] == lengths
     assert [told.terminated for told in again.history] == ended
-    np.testing.assert_array_equal(again.fitted.reward_logs, balanced.fitted.reward_logs)
-    np.testing.assert_array_equal(again.fitted.ending_logs, balanced.fitted.ending_logs)
+    np.testing.assert_array_equal(again.state.reward_logs, balanced.state.reward_logs)
+    np.testing.assert_array_equal(again.state.termination_logs, balanced.state.termination_logs)
 
 
 def walked(agent, rewards):
@@ -132,7 +133,7 @@ def walked(agent, rewards):
         states[:, 0] = way * np.linspace(0.0, 1.1, 12)  # the last step is from 1.0 to 1.1
         actions = rng.integers(0, 2, size=(11, 1)).astype(float)
         agent.tell(states, actions, np.full(11, rewards), terminated=True)
-    return agent.fitted.ranged(agent.problem.mdp(agent.beliefs.mean()))
+    return agent.learner.mean(agent.state)
 
 
 def test_plans_stop_where_episodes_ended_if_steps_earn():
@@ -176,8 +177,6 @@ def test_still_and_constant_data_do_no_harm(kind):
 
 
 def test_kernels_are_given_or_fitted():
-    with pytest.raises(ArgumentError, match="None when kernels are given"):
-        pendulum(kernel="auto", reward_kernel="se(1.0)")
     with pytest.raises(ArgumentError, match="'auto'"):
         pendulum(kernel="magic")
     with pytest.raises(ArgumentError, match="kernels for a table"):
@@ -187,14 +186,64 @@ def test_kernels_are_given_or_fitted():
 def test_a_line_beneath_noise_goes_on_where_there_are_no_data():
     """Positions move with their speed, also at speeds never seen; what is bent has no trend."""
     rng = np.random.default_rng(3)
-    known = km.PSRL("cartpole-balance", kernel="auto", reward="known", seed=0).fitted
+    agent = km.PSRL("cartpole-balance", kernel="auto", reward="known", seed=0)
+    known = agent.state
     for count in (100, 200):
         points = rng.uniform(-1, 1, size=(count, 5)) * np.array([1.0, 1.0, 0.2, 1.0, 1.0])
         x, speed, _, turning, force = points.T
         moves = [0.02 * speed, 0.2 * force, 0.02 * turning, 0.3 * np.cos(3 * x)]
         outcomes = points[:, :4] + np.stack(moves, axis=1) + 0.01 * rng.normal(size=(count, 4))
-        known = known.after(points, np.ones(count), outcomes)
+        states = np.concatenate([points[:, :4], outcomes[-1:]])
+        rows = Episode(states, points[:, 4:], np.ones(count), outcomes)
+        known = agent.learner.update(known, rows, key=jax.random.key(0))
     fast = jnp.array([[0.0, 6.0, 0.1, -6.0, 0.0]])
     after = np.asarray(known.beliefs.mean().transition(fast))[0]
     np.testing.assert_allclose(after[[0, 2]], [0.12, 0.1 - 0.12], atol=0.02)
     np.testing.assert_array_equal(known.trend[:, 3], 0.0)
+
+
+def test_an_expression_of_ones_own_is_fitted():
+    """What is known of a system stays: here that the push enters linearly."""
+    kernel = "se([1.0, 1.0])[state] + se(1.0)[0] * linear[action]"
+    agent = pendulum(km.Greedy, kernel="auto", transition_kernel=kernel, horizon=30)
+    assert agent.learner.name == "fitted"
+    agent.learn(2, progress=False)
+    fitted = str(agent.beliefs.transition.kernel)
+    assert fitted.count("linear[2]") == 2  # an expression for each coordinate of the state
+    assert "se([1.0, 1.0])" not in fitted  # with lengthscales of its own
+    # Beyond the actions that there are, next states go on in a straight line.
+    z = np.array([[0.5, 0.0, a] for a in (0.0, 2.0, 4.0)])
+    _, speed = np.asarray(agent.beliefs.mean().transition(jnp.asarray(z))).T
+    np.testing.assert_allclose(speed[2] - speed[1], speed[1] - speed[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("confidence", ["practical", "valid", "paper", "fitted"])
+@pytest.mark.parametrize("planner", ["grid", "mpc"])
+def test_radii_are_in_units_of_the_state(planner, confidence):
+    """A plausible next state lies as far from the centre as the sets say, with every planner."""
+    planner = km.MPCPlanner(horizon=3, samples=20) if planner == "mpc" else km.GridPlanner(9, 3)
+    words = {"planner": planner, "confidence": {"name": confidence, "regulariser": "noise"}}
+    agent = pendulum(km.GPUCRL, horizon=20, **words)
+    agent.learn(1, progress=False)
+    sets, family = agent.plausible()
+    points = jnp.asarray(agent.problem.points.spread(20))
+    outlook, scale = family.model(points), np.asarray(agent.beliefs.scale)
+    widest = np.asarray(sets.half_widths(points)[1])
+    if outlook.radius is not None:
+        reach = np.asarray(outlook.radius)[:, None] * np.array(family.metric)
+    elif outlook.root is not None:
+        reach = np.linalg.norm(np.asarray(outlook.root), axis=2)
+    else:
+        reach = np.asarray(outlook.sides)
+    np.testing.assert_allclose((reach / scale).max(axis=1), widest, rtol=1e-9)
+
+
+def test_every_number_of_it_can_be_set(tmp_path):
+    settings = {"name": "fitted", "centres": 32, "alive": 0.6, "search": {"steps": 3}}
+    agent = pendulum(km.Greedy, learner=settings)
+    assert agent.learner.settings.centres == 32
+    assert agent.learner.settings.search.steps == 3
+    agent.save(tmp_path / "agent")
+    assert km.load(tmp_path / "agent").learner.settings == agent.learner.settings
+    with pytest.raises(ArgumentError, match="did you mean 'centres'"):
+        pendulum(km.Greedy, learner={"name": "fitted", "centers": 32})

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.agents import AGENTS, GPUCRL, PSRL, load
+from kernelmdp import load
+from kernelmdp.agents import AGENTS, GPUCRL, PSRL
 from kernelmdp.envs import from_gymnasium, make
 from kernelmdp.errors import ArgumentError
 from tests.agents import tiny

@@ -96,8 +96,12 @@ def test_bad_starts(state, error):
     ],
 )
 def test_inconsistent_environments_are_refused(change, argument):
+    env = instance("rkhs")
     with pytest.raises(ArgumentError, match=argument):
-        dataclasses.replace(instance("rkhs"), **change)
+        if "start" in change:
+            dataclasses.replace(env, **change)
+        else:
+            dataclasses.replace(env.problem, **change)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def _made_once():
         return known[key]
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(sys.modules["kernelmdp.experiments.config"], "make", make)
+    patch.setattr(sys.modules["kernelmdp.experiments.systems"], "make", make)
     yield
     patch.undo()
 

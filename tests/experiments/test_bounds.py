@@ -164,7 +164,7 @@ def folder(tmp_path_factory):
     write_curve(found.curve(4), place / "bound.csv", found.gains)
     rows = [{name: 0.1 * episode for name in COLUMNS} | {"episode": episode} for episode in (1, 2)]
     Result("line", "gp-ucrl", "", Table(rows)).save(place / "episodes.csv")
-    words = f'[run]\nenv = "line"\nagent = "gp-ucrl"\nseed = 0\n[found]\nbound = "{found.text}"\n'
+    words = f'[run]\nenv = "line"\nagent = "gp-ucrl"\nseed = 0\n[theory]\nbounded = true\nbound = "{found.text}"\n'
     (place / "config.toml").write_text(words)
     return place
 

@@ -27,7 +27,7 @@ def store(config, place):
     Result("", "", "", Table(rows)).save(place / "episodes.csv")
     options = json.dumps(json.dumps(config.env_options))
     words = [f"env = {json.dumps(config.env)}", f"agent = {json.dumps(config.agent)}"]
-    words += [f"seed = {config.seed}", f"env_options = {options}", 'words = "{}"']
+    words += [f"seed = {config.seed}", to_toml({"run": {"env_options": config.env_options}})]
     (place / "config.toml").write_text("\n".join(["[run]", *words, ""]))
     return agent
 

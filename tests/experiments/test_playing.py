@@ -6,8 +6,7 @@ from PIL import Image
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments import RunConfig, run
-from kernelmdp.experiments.config import read_config
+from kernelmdp.experiments import RunConfig, read_config, run
 from kernelmdp.experiments.playing import draw_episode, play_saved
 from kernelmdp.experiments.run import load_run
 from kernelmdp.planners import MPCPlanner

@@ -125,7 +125,7 @@ def test_a_list_may_be_a_value():
         "agents": [{"name": "gp-ucrl", "set": {"reward_bounds": [0, 1]}}],
         "seeds": 1,
     }
-    assert read_plan(words).trials[0].config.words == {"reward_bounds": [0, 1]}
+    assert read_plan(words).trials[0].config.settings == {"reward_bounds": [0, 1]}
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_played_elsewhere_and_brought_here(played, tmp_path):
 
 def test_a_trial_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     """What a worker answers: our own sentence, or also where it came from."""
-    wrong = RunConfig("riverswim", "random", words={"planner": "gird"})
+    wrong = RunConfig("riverswim", "random", settings={"planner": "gird"})
     outcome = play_trial("trial", wrong, tmp_path / "wrong", 2)
     assert "planner" in outcome.error
     assert not outcome.details

@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 
+from kernelmdp.experiments.toml import to_toml
+from kernelmdp.settings import nested
 from tests.columns import COLUMNS
 
 
@@ -51,10 +53,10 @@ def store(
         f"env = {json.dumps(env)}",
         f"agent = {json.dumps(agent)}",
         f"seed = {seed}",
-        f"env_options = {json.dumps(json.dumps(options or {}))}",
-        f"words = {json.dumps(json.dumps(words or {}))}",
-        "[found]",
+        to_toml({"run": {"env_options": options or {}, "settings": nested(words or {})}}),
+        "[theory]",
         f"bound = {json.dumps(theorem)}",
+        f"bounded = {json.dumps(bound is not None)}",
         "[versions]",
         'kernelmdp = "0.0.9"',
     ]

@@ -365,7 +365,7 @@ class Agent(abc.ABC):
 
 
 @jax.jit
-def episode_key(seed: int, episode: int) -> Key:
+def episode_key(seed: ArrayLike, episode: ArrayLike) -> Key:
     """All that is random in an episode depends on this alone.
 
     >>> bool((episode_key(0, 3) == jax.random.fold_in(jax.random.key(0), 3)).all())

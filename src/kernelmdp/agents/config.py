@@ -1,14 +1,13 @@
 """Settings of agents: written once, used by Python, the command line and study files alike."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents.system import System
-from kernelmdp.confidence import ConfidenceRule
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.kernels import Index, Kernel, OutputKernel, kernel
 from kernelmdp.learners import LearnerLike
@@ -16,7 +15,6 @@ from kernelmdp.mdp import Noise, Problem
 from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
 from kernelmdp.numerics.checks import choice, float_array, require_finite
-from kernelmdp.planners import PlannerLike
 from kernelmdp.registry import imported, is_reference
 from kernelmdp.settings import Settings, setting
 
@@ -34,36 +32,36 @@ class AgentConfig(Settings):
 
     part: ClassVar[str] = "agent"
 
-    reward: str | Callable[..., Any] = setting(
+    reward: Any = setting(
         "learned",
         "'learned', 'known' (the environment's own function), or a function of points z = (s, a), "
         "shape (n, d), with values (n,).",
     )
-    reward_kernel: Kernel | str | None = setting(
+    reward_kernel: Any = setting(
         None, "Kernel of the mean reward, or its text; the problem's own unless given."
     )
-    transition_kernel: Kernel | OutputKernel | str | None = setting(
+    transition_kernel: Any = setting(
         None,
         "Kernel of the scaled residuals, or its text; a scalar kernel is taken for every "
         "coordinate independently.",
     )
-    noise: Noise | float | Sequence[float] | None = setting(
+    noise: Any = setting(
         None, "A noise law, or standard deviations of a Gaussian one, for states and rewards."
     )
-    confidence: str | ConfidenceRule | Mapping[str, Any] | None = setting(
+    confidence: Any = setting(
         None,
         "'paper', 'valid', 'practical', 'fitted', a rule of your own, or changes to a preset; "
         "'practical' unless given, 'fitted' where kernels are fitted.",
     )
-    planner: PlannerLike = setting(
+    planner: Any = setting(
         "auto",
         "'auto' (what suits the problem), 'grid', 'bonus', 'paper' (a grid, each plan to "
         "ε_l = √(H/l), by estimate), 'mpc', 'riccati', 'arms', 'certified', or a planner.",
     )
-    learner: LearnerLike = setting(
+    learner: Any = setting(
         "auto", "'auto' (what suits the problem), 'fixed', 'fitted', or a learner."
     )
-    kernel: str | None = setting(
+    kernel: Any = setting(
         None,
         "'auto' fits kernels to the data, those that are given too. It is the default where "
         "nothing is known of a system (Gymnasium's, unless kernels are given).",
@@ -78,7 +76,7 @@ class AgentConfig(Settings):
         "The first episode: 'random' actions, or the 'prior''s own plan. Random where kernels are "
         "fitted by the episode, since nothing fits before there are data.",
     )
-    reward_bounds: Sequence[float] | None = setting(
+    reward_bounds: Any = setting(
         None,
         "(low, high) that hold every mean reward, where that much is known: without them an agent "
         "that explores may go on hoping for more than there is.",
@@ -142,9 +140,7 @@ class AgentConfig(Settings):
         return {"name": "fitted"} | fitted | changes
 
 
-def as_reward(
-    given: str | Callable[..., Any], truth: Callable[..., Any] | None
-) -> Callable[..., Any] | None:
+def as_reward(given: object, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:
     """None for "learned", the environment's function for "known", or the user's function."""
     if callable(given):
         return given
@@ -157,7 +153,7 @@ def as_reward(
     )
 
 
-def as_kernel(argument: str, given: Kernel | str) -> Kernel:
+def as_kernel(argument: str, given: object) -> Kernel:
     """A kernel, or its text."""
     made = _read(given)
     if not isinstance(made, Kernel):
@@ -165,7 +161,7 @@ def as_kernel(argument: str, given: Kernel | str) -> Kernel:
     return made
 
 
-def _read(given: Kernel | OutputKernel | str) -> Any:
+def _read(given: object) -> Any:
     """A kernel as it is, from its text, or from ``module:Name`` of a kernel or of its class."""
     if not isinstance(given, str):
         return given
@@ -175,7 +171,7 @@ def _read(given: Kernel | OutputKernel | str) -> Any:
     return found() if isinstance(found, type) else found
 
 
-def as_output_kernel(given: Kernel | OutputKernel | str, outputs: int) -> OutputKernel:
+def as_output_kernel(given: object, outputs: int) -> OutputKernel:
     """A transition kernel; a scalar kernel is taken for every coordinate independently."""
     made = _read(given)
     if isinstance(made, Kernel):
@@ -185,14 +181,14 @@ def as_output_kernel(given: Kernel | OutputKernel | str, outputs: int) -> Output
     return made
 
 
-def _ends(given: Sequence[float]) -> tuple[float, float]:
+def _ends(given: object) -> tuple[float, float]:
     ends = np.asarray(float_array(given, "reward_bounds"))
     if ends.shape != (2,) or not ends[0] < ends[1]:
         raise ArgumentError("reward_bounds", "two numbers, the lower one first", given)
     return float(ends[0]), float(ends[1])
 
 
-def _noise(given: Noise | float | Sequence[float]) -> Noise:
+def _noise(given: object) -> Noise:
     try:
         return as_noise(given)
     except KernelMDPError:

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -20,7 +19,7 @@ from kernelmdp.mdp import MDP, Model, Outlook
 from kernelmdp.numerics.checks import positive_number
 from kernelmdp.numerics.modules import changed
 from kernelmdp.planners import Plan
-from kernelmdp.priors import Prior, as_prior
+from kernelmdp.priors import as_prior
 from kernelmdp.settings import setting
 from kernelmdp.types import Key
 
@@ -37,12 +36,12 @@ class PSRLConfig(AgentConfig):
     1.0
     """
 
-    prior: str | Prior | Mapping[str, Any] = setting(
+    prior: Any = setting(
         "gaussian",
         "'gaussian' (the kernels' Gaussian processes, in closed form), 'student-t', "
         "'hyperparameters', 'unknown-noise', 'norm-ball', or a Prior.",
     )
-    inflate: float | str = setting(
+    inflate: Any = setting(
         1.0,
         "Multiplies the deviation of a draw from the mean; 'gp-ts' is what GP Thompson sampling of "
         "a fixed truth takes, v = B + σ√(2(γ + 1 + ln(2/δ))) (math D5).",

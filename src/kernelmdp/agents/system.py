@@ -57,7 +57,7 @@ class System(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Offline(System):
+class Offline:
     """A problem without a system: the loop is the user's, with ``ask`` and ``tell``."""
 
     offline: ClassVar[bool] = True
@@ -67,16 +67,23 @@ class Offline(System):
 
     @property
     def task(self) -> Problem:
+        """The problem itself."""
         return self.problem
 
     @property
     def known_reward(self) -> Callable[..., Any] | None:
+        """The reward of the problem, where it is known."""
         return self.problem.reward
 
     def state_of(self, observation: ArrayLike) -> ArrayLike:
+        """The observation itself."""
         return observation
 
+    def require_bounds(self) -> None:
+        """The bounds of a problem are true ones."""
+
     def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
+        """There is nothing to play in."""
         raise ArgumentError("task", "an environment to learn in; use ask and tell", "a Problem")
 
 

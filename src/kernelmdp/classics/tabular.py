@@ -5,8 +5,8 @@ their confidence widths: 1 is the theory, less is practice, as for ``Confidence.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,9 +27,9 @@ from kernelmdp.types import ArrayLike, Key
 class TabularConfig(AgentConfig):
     """Settings of the classics for tables."""
 
-    scale: float = setting(1.0, "Multiplies confidence widths; 1 is the theory.")
-    delta: float = setting(0.1, "The probability with which bounds may fail.")
-    reward_bounds: Sequence[float] = setting((0.0, 1.0), "(low, high) that hold mean rewards.")
+    scale: Any = setting(1.0, "Multiplies confidence widths; 1 is the theory.")
+    delta: Any = setting(0.1, "The probability with which bounds may fail.")
+    reward_bounds: Any = setting((0.0, 1.0), "(low, high) that hold mean rewards.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,7 +41,7 @@ class TabularConfig(AgentConfig):
 class DirichletConfig(TabularConfig):
     """Settings of PSRL with conjugate priors."""
 
-    concentration: float = setting(1.0, "How many observations the prior is worth.")
+    concentration: Any = setting(1.0, "How many observations the prior is worth.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,12 +10,8 @@ from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.information import closed_forms, dual, upper_bounds
 from kernelmdp.kernels import (
-    Coregionalised,
-    Independent,
-    Index,
     Kernel,
     OutputKernel,
-    OutputSum,
 )
 
 #: Bounds that are not lines in n are computed for n rounded up to this ratio's powers.
@@ -96,21 +92,18 @@ def _parts(
     kernel: Kernel | OutputKernel, domain: Domain, noise: np.ndarray
 ) -> list[tuple[Kernel, float]]:
     """Kernels on points, with noise variances, whose gains add up to at least the whole gain."""
-    least = float(noise.min())
-    if isinstance(kernel, Kernel):
-        return [(kernel.bind(domain.names), least)]
     kernel = kernel.bind(domain.names)
+    split = kernel.split(same_noise=True)
+    if split is None:  # a sum: ln|I + A + B| ≤ ln|I + A| + ln|I + B|
+        return [part for term in kernel.terms() for part in _parts(term, domain, noise)]
     each = np.broadcast_to(noise, (kernel.outputs,))
-    if isinstance(kernel, Independent):
-        return [(k, float(own)) for k, own in zip(kernel.kernels, each, strict=True)]
-    if isinstance(kernel, Coregionalised):
-        if isinstance(kernel.index, Index):
-            return [(kernel.kernel, float(own)) for own in each]
-        # In the coordinates of B's eigenvectors; with different noise the least one bounds.
-        scales = np.sum(np.asarray(kernel.index.root, dtype=float) ** 2, axis=0)
-        return [(kernel.kernel, least / float(b)) for b in scales]
-    assert isinstance(kernel, OutputSum)  # ln|I + A + B| ≤ ln|I + A| + ln|I + B|
-    return _parts(kernel.left, domain, noise) + _parts(kernel.right, domain, noise)
+    if split.axes is None:
+        return [(split.parts[0].kernel, float(own)) for own in each]
+    if np.array_equal(split.axes, np.eye(kernel.outputs)):
+        return [(part.kernel, float(own)) for part, own in zip(split.parts, each, strict=True)]
+    # In the coordinates of B's eigenvectors; with different noise the least one bounds.
+    least = float(noise.min())
+    return [(part.kernel, least / float(part.scale)) for part in split.parts]
 
 
 def gain_before(

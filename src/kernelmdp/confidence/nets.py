@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.confidence.beta import Number, log_cells, net_counts
-from kernelmdp.domains import Domain, FiniteSet, Product
+from kernelmdp.domains import Domain
 from kernelmdp.numerics.modules import Module
 
 
@@ -52,11 +52,13 @@ def log_count(domain: Domain) -> float:
 
 def layout(domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Lower ends, lengths (0 when finite), axes laid out together, ln of the finite points."""
-    if isinstance(domain, Product):
-        parts = [layout(part) for _, part in domain.factors]
-        low, sides, together = (np.concatenate([p[i] for p in parts]) for i in range(3))
-        return low, sides, together, float(sum(p[3] for p in parts))
-    low, high = domain.bounds
-    if isinstance(domain, FiniteSet):
-        return low, np.zeros(len(low)), np.ones(len(low)), float(np.log(domain.count))
+    parts = [_layout_of(part) for part in domain.parts]
+    low, sides, together = (np.concatenate([p[i] for p in parts]) for i in range(3))
+    return low, sides, together, float(sum(p[3] for p in parts))
+
+
+def _layout_of(part: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    low, high = part.bounds
+    if part.points is not None:
+        return low, np.zeros(len(low)), np.ones(len(low)), float(np.log(len(part.points)))
     return low, high - low, np.full(len(low), float(len(low))), 0.0

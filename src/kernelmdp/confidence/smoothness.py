@@ -14,10 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.domains import Domain, FiniteSet, Product
-from kernelmdp.kernels import Coregionalised, Independent, Kernel, OutputKernel, OutputSum
-from kernelmdp.kernels import facts as rules
-from kernelmdp.kernels.facts import Facts
+from kernelmdp.domains import Domain
+from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.types import Key
 
 #: Dyadic levels summed: what is left out is below the last digit.
@@ -111,10 +109,10 @@ def slopes(kernel: Kernel | OutputKernel, domain: Domain) -> list[Supremum]:
     >>> len(slopes(km.kernel("se(1.0) @ index(2)"), km.Box([0.0], [1.0])))  # one axis, two outputs
     2
     """
-    outputs = kernel.outputs if isinstance(kernel, OutputKernel) else 1
+    outputs = kernel.outputs
     sides, pieces = _open_sides(domain), _pieces(domain)
     found = []
-    for known in (output_facts(kernel, domain, i) for i in range(outputs)):
+    for known in (kernel.facts_of(i, domain) for i in range(outputs)):
         for axis in np.flatnonzero(sides):
             slope, bend = float(known.axis_lipschitz[axis]), known.curvature
             if not (math.isfinite(slope) and math.isfinite(bend)):
@@ -126,20 +124,6 @@ def slopes(kernel: Kernel | OutputKernel, domain: Domain) -> list[Supremum]:
 
             found.append(chaining(slope, modulus, sides, pieces))
     return found
-
-
-def output_facts(kernel: Kernel | OutputKernel, domain: Domain, output: int) -> Facts:
-    """Facts of the kernel of one output, k((·, i), (·, i))."""
-    if isinstance(kernel, Kernel):
-        return kernel.facts(domain)
-    if isinstance(kernel, Independent):
-        return kernel.kernels[output].facts(domain)
-    if isinstance(kernel, Coregionalised):
-        own = kernel.kernel.facts(domain)
-        return rules.scale(own, float(kernel.index.matrix[output, output]))
-    assert isinstance(kernel, OutputSum)
-    left, right = (output_facts(part, domain, output) for part in (kernel.left, kernel.right))
-    return rules.add(left, right)
 
 
 def estimated_supremum(
@@ -176,14 +160,11 @@ def estimated_supremum(
 
 def _open_sides(domain: Domain) -> np.ndarray:
     """Length of every axis; 0 along those of finite sets, between whose points nothing is."""
-    if isinstance(domain, Product):
-        return np.concatenate([_open_sides(part) for _, part in domain.factors])
-    low, high = domain.bounds
-    return np.zeros(len(low)) if domain.finite else high - low
+    lengths = [part.bounds[1] - part.bounds[0] for part in domain.parts]
+    pairs = zip(domain.parts, lengths, strict=True)
+    return np.concatenate([np.zeros_like(own) if part.finite else own for part, own in pairs])
 
 
 def _pieces(domain: Domain) -> int:
     """How many boxes the domain consists of."""
-    if isinstance(domain, Product):
-        return math.prod(_pieces(part) for _, part in domain.factors)
-    return domain.count if isinstance(domain, FiniteSet) else 1
+    return math.prod(1 if part.points is None else len(part.points) for part in domain.parts)

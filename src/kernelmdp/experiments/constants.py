@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.agents import GPUCRL, Agent
+from kernelmdp.mdp.noise import gaussian_slope
 from kernelmdp.theory import Paths, gain_bound, paths
 
 #: Points at which the size of a known reward is looked at.
@@ -86,7 +87,7 @@ def slope_of(agent: Agent) -> tuple[float, list[str]]:
 def free_slope(agent: Agent, top: float) -> float:
     """L that Gaussian noise provides where |R̄| is at most ``top`` (math B8)."""
     deviation = float(agent.problem.residual_noise.min())
-    return 2 * top * (agent.problem.horizon - 1) / (math.sqrt(2 * math.pi) * deviation)
+    return gaussian_slope(2 * top * (agent.problem.horizon - 1), deviation)
 
 
 def kernel_errors(agent: GPUCRL) -> list[float]:

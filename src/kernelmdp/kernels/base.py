@@ -167,6 +167,10 @@ class Kernel(AnyKernel):
     def scalar(self) -> bool:
         return True
 
+    def terms(self) -> tuple["Kernel", ...]:
+        """Itself: sums of kernels on points are one kernel."""
+        return (self,)
+
     def parts(self) -> tuple["Kernel", ...]:
         return (self,)
 

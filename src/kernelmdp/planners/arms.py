@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.mdp import MDP
@@ -95,7 +94,7 @@ def _best(planner: ArmPlanner, mdp: MDP, points: Any, key: Key) -> tuple[Array, 
     top = jnp.max(values)
     tied = values >= top - TIE * (1 + jnp.abs(top))
     first = jnp.argmax(jnp.where(tied, priority, -jnp.inf))
-    if not isinstance(mdp.actions, Box):
+    if mdp.actions.finite or not mdp.actions.bounded:
         return points[first, m:], values[first]
     low, high = (jnp.asarray(end)[None, :] for end in mdp.actions.bounds)
     best_few = jax.lax.top_k(values, min(planner.starts, values.shape[0]))[1]

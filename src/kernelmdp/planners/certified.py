@@ -28,7 +28,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
@@ -204,14 +203,14 @@ class CertifiedPlanner(Planner):
 def _require_supported(mdp: MDP) -> None:
     if mdp.termination is not None:
         raise ArgumentError("planner", "'grid' or 'mpc' where episodes end", "'certified'")
-    if not isinstance(mdp.states, Box | FiniteSet):
+    if not mdp.states.bounded:
         raise ArgumentError("states", "a Box or a FiniteSet", mdp.states)
-    if not isinstance(mdp.actions, Box | FiniteSet):
+    if not mdp.actions.bounded:
         raise ArgumentError("actions", "a Box or a FiniteSet", mdp.actions)
-    if isinstance(mdp.states, FiniteSet):
+    if mdp.states.finite:
         if any(mdp.transition_noise.sizes):
             raise ArgumentError("transition_noise", "none in a FiniteSet", mdp.transition_noise)
-        if not isinstance(mdp.actions, FiniteSet):
+        if not mdp.actions.finite:
             raise ArgumentError("actions", "a FiniteSet when states are one", mdp.actions)
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box, Domain
+from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.evaluation import Value, action_grid
@@ -239,7 +239,7 @@ def _layout(
     """Nodes and actions, made once: agents plan on the same ones every episode."""
     nodes = _counts("state_points", planner.state_points, states.dimension, STATE_POINTS)
     options = _counts("action_points", planner.action_points, actions.dimension, ACTION_POINTS)
-    regular = isinstance(actions, Box) and planner.refine
+    regular = actions.bounded and not actions.finite and planner.refine
     grid = StateGrid(states, nodes, noise)
     return grid, action_grid(actions, options), options if regular else None
 
@@ -307,7 +307,7 @@ def _plan(
 
     def backup(after: Array, period: Array) -> tuple[Array, tuple[Array, Array, Any]]:
         expected = grid.expectation(after)
-        if not outlook.certain and planner.envelope and isinstance(grid.states, Box):
+        if not outlook.certain and planner.envelope and not grid.states.finite:
             expected = lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
         table = chooser.prepare(expected, ladder)
         later = chooser.read(table, places)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box, Domain, FiniteSet, Unbounded
+from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Player, Policy
@@ -111,7 +111,7 @@ class MPCPlanner(Planner):
         """A policy that plans in this MDP, or in the best member of a family, at every period."""
         if mdp.transition_noise.categorical:
             raise ArgumentError("planner", "'grid' for a table", "'mpc'")
-        if not isinstance(mdp.actions, FiniteSet | Box | Unbounded):
+        if len(mdp.actions.parts) > 1:
             raise ArgumentError("actions", "a box or a finite set", mdp.actions)
         if self.optimism == "bonus":
             outlook = outlook_shapes(mdp)
@@ -149,7 +149,7 @@ class MPCPlanner(Planner):
 def _laws(planner: MPCPlanner, actions: Domain, luck: int, steps: int) -> tuple[Law, ...]:
     """The laws of actions and of luck, a number in [−1, 1] for each coordinate of the state."""
     first: Law
-    if isinstance(actions, FiniteSet):
+    if actions.points is not None:
         first = Frequencies(steps, actions.points)
     else:
         first = _coloured(planner, steps, actions.bounds, actions.extent)
@@ -225,7 +225,7 @@ class MPC(Policy):
             def polish(decisions: Array) -> Array:
                 return self._polished(search, state, period, decisions, planner.polish * rounds)
 
-            slopes = planner.polish > 0 and not isinstance(mdp.actions, FiniteSet)
+            slopes = planner.polish > 0 and not mdp.actions.finite
             found, after = search(
                 memory, score, key=search_key, rounds=rounds, polish=polish if slopes else None
             )

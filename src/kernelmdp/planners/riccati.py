@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError, PositiveDefiniteError
 from kernelmdp.mdp.linear import LinearPolicy
 from kernelmdp.mdp.mdp import MDP
@@ -99,7 +98,7 @@ class RiccatiPlanner(Planner):
                 "the costs of this MDP have no minimum over actions: Q + BᵀGB is not positive "
                 "definite at some period"
             )
-        bounded = isinstance(mdp.actions, Box) or isinstance(mdp.states, Box)
+        bounded = any(space.bounded for space in (mdp.actions, mdp.states))
         return RiccatiPlan(
             policy=LinearPolicy(dual.gains, dual.offsets, mdp.actions),
             curvature=dual.curvature,

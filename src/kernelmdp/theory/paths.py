@@ -7,7 +7,6 @@ import numpy as np
 
 from kernelmdp.confidence import Supremum, constants_level, slopes, supremum
 from kernelmdp.confidence.nets import layout, log_count
-from kernelmdp.confidence.smoothness import output_facts
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import Kernel, OutputKernel
@@ -69,7 +68,7 @@ def paths(reward: Kernel, transition: OutputKernel, domain: Domain) -> Paths:
         worst.append(
             Supremum(expected, max((own.deviation for own in found), default=0.0), rigorous=True)
         )
-    facts = [output_facts(transition, domain, i) for i in range(transition.outputs)]
+    facts = [transition.facts_of(i, domain) for i in range(transition.outputs)]
     return Paths(
         reward=supremum(reward, domain),
         reward_slope=worst[0],
