@@ -16,7 +16,7 @@ H = 40
 
 
 def pendulum(kind=km.PSRL, **words):
-    return kind("Pendulum-v1", horizon=H, planner=SMALL, seed=0, **words)
+    return kind("Pendulum-v1", **({"horizon": H, "planner": SMALL, "seed": 0} | words))
 
 
 def pole(kind=km.PSRL, **words):
@@ -205,7 +205,7 @@ def test_a_line_beneath_noise_goes_on_where_there_are_no_data():
 def test_an_expression_of_ones_own_is_fitted():
     """What is known of a system stays: here that the push enters linearly."""
     kernel = "se([1.0, 1.0])[state] + se(1.0)[0] * linear[action]"
-    agent = pendulum(km.Greedy, kernel="auto", transition_kernel=kernel, horizon=30)
+    agent = pendulum(km.Greedy, kernel="auto", transition_kernel=kernel)
     assert agent.learner.name == "fitted"
     agent.learn(2, progress=False)
     fitted = str(agent.beliefs.transition.kernel)
@@ -223,7 +223,7 @@ def test_radii_are_in_units_of_the_state(planner, confidence):
     """A plausible next state lies as far from the centre as the sets say, with every planner."""
     planner = km.MPCPlanner(horizon=3, samples=20) if planner == "mpc" else km.GridPlanner(9, 3)
     words = {"planner": planner, "confidence": {"name": confidence, "regulariser": "noise"}}
-    agent = pendulum(km.GPUCRL, horizon=20, **words)
+    agent = pendulum(km.GPUCRL, **words)
     agent.learn(1, progress=False)
     sets, family = agent.plausible()
     points = jnp.asarray(agent.problem.points.spread(20))

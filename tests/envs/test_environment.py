@@ -97,11 +97,9 @@ def test_bad_starts(state, error):
 )
 def test_inconsistent_environments_are_refused(change, argument):
     env = instance("rkhs")
+    wrong = env if "start" in change else env.problem
     with pytest.raises(ArgumentError, match=argument):
-        if "start" in change:
-            dataclasses.replace(env, **change)
-        else:
-            dataclasses.replace(env.problem, **change)
+        dataclasses.replace(wrong, **change)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
+from kernelmdp.confidence import NO_THEOREM
 from kernelmdp.experiments import Result, Table, run_bound
 from kernelmdp.experiments.bounds import write_curve
 from kernelmdp.mdp import Gaussian
@@ -163,8 +164,9 @@ def folder(tmp_path_factory):
     found = bound()
     write_curve(found.curve(4), place / "bound.csv", found.gains)
     rows = [{name: 0.1 * episode for name in COLUMNS} | {"episode": episode} for episode in (1, 2)]
-    Result("line", "gp-ucrl", "", Table(rows)).save(place / "episodes.csv")
-    words = f'[run]\nenv = "line"\nagent = "gp-ucrl"\nseed = 0\n[theory]\nbounded = true\nbound = "{found.text}"\n'
+    Result("line", "gp-ucrl", NO_THEOREM, Table(rows)).save(place / "episodes.csv")
+    theory = f'[theory]\nbounded = true\nbound = "{found.text}"\n'
+    words = f'[run]\nenv = "line"\nagent = "gp-ucrl"\nseed = 0\n{theory}'
     (place / "config.toml").write_text(words)
     return place
 

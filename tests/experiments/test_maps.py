@@ -6,8 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from kernelmdp.confidence import NO_THEOREM
 from kernelmdp.experiments import Result, RunConfig, Table
 from kernelmdp.experiments.maps import write_maps
+from kernelmdp.experiments.toml import to_toml
 from kernelmdp.report.maps import read_maps
 
 SEEN = 3
@@ -24,8 +26,7 @@ def store(config, place):
     place.mkdir()
     agent.save(place / "checkpoint")
     rows = [{"episode": number, "plan_seconds": 0.01} for number in range(1, SEEN + 1)]
-    Result("", "", "", Table(rows)).save(place / "episodes.csv")
-    options = json.dumps(json.dumps(config.env_options))
+    Result("", "", NO_THEOREM, Table(rows)).save(place / "episodes.csv")
     words = [f"env = {json.dumps(config.env)}", f"agent = {json.dumps(config.agent)}"]
     words += [f"seed = {config.seed}", to_toml({"run": {"env_options": config.env_options}})]
     (place / "config.toml").write_text("\n".join(["[run]", *words, ""]))

@@ -83,14 +83,14 @@ def test_a_folder(whole):
     columns = read_columns(whole)
     np.testing.assert_array_equal(columns["episode"], 1 + np.arange(EPISODES))
     np.testing.assert_allclose(columns["cumulative_regret"], np.cumsum(columns["regret"]))
-    assert np.isnan(columns["beta_reward"]).all()  # greedy has no sets
+    assert "beta_reward" not in columns  # greedy has no sets
     config = tomllib.loads((whole / "config.toml").read_text())
     assert config["run"]["env"] == "rkhs"
-    assert config["found"]["horizon"] == 3
-    assert config["found"]["bound"] == "not covered: no theorem is about this agent"
+    assert config["problem"]["horizon"] == 3
+    assert config["theory"]["bound"] == "not covered: no theorem is about this agent"
     assert config["versions"]["kernelmdp"] == km.__version__
     assert read_config(whole) == CONFIG
-    assert km.load(whole / "checkpoint", task=CONFIG.task()).episode == EPISODES
+    assert km.load(whole / "checkpoint", task=CONFIG.system()).episode == EPISODES
 
 
 def test_running_again_goes_on(whole, tmp_path):
@@ -178,7 +178,7 @@ def test_a_checkpoint_of_another_run(whole, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"agent": "genius"}, "agent: expected one of gp-ucrl, psrl"),
+        ({"agent": "genius"}, "agent: expected one of 'greedy', 'random', 'gp-ucrl'"),
         ({"settings": {"colour": "red"}}, "set: expected settings of gp-ucrl: reward"),
         ({"settings": {"reward": lambda z: z[:, 0]}}, "set: expected text and numbers for reward"),
     ],
@@ -194,8 +194,10 @@ def test_a_run_knows_itself_again_from_its_file():
 
 def test_an_instance_of_its_own():
     """The instance has the seed of the run unless it is given another."""
-    assert CONFIG.task().spec["seed"] == 1
-    assert RunConfig("rkhs", seed=1, env_options={"seed": 0, "horizon": 3}).task().spec["seed"] == 0
+    assert CONFIG.system().spec["seed"] == 1
+    assert (
+        RunConfig("rkhs", seed=1, env_options={"seed": 0, "horizon": 3}).system().spec["seed"] == 0
+    )
 
 
 # Figures.
@@ -274,8 +276,8 @@ def test_run(kmdp, whole, tmp_path):
     [
         (("run", "rhks"), "did you mean 'rkhs'?"),
         (("run", "Nonsense-v0"), "expected an environment that Gymnasium can make"),
-        (("run", "rkhs", "--agent", "genius"), "agent: expected one of gp-ucrl"),
-        (("run", "rkhs", "--set", "colour=red"), "set: expected one of reward"),
+        (("run", "rkhs", "--agent", "genius"), "agent: expected one of 'greedy'"),
+        (("run", "rkhs", "--set", "colour=red"), "set: expected settings of gp-ucrl: reward"),
         (("run", "rkhs", "--set", "reward"), "expected NAME=VALUE, got reward"),
         (("run", "rkhs", "--set", "env.colour=red"), "options: expected for rkhs"),
         (("run", "rkhs", "--set", "env.horizon=long"), "horizon: expected a whole number"),

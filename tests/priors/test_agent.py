@@ -50,7 +50,7 @@ def test_saved_and_loaded_it_goes_on_the_same(name, tmp_path):
     play(agent, 2)
     agent.save(tmp_path / "agent")
     loaded = km.load(tmp_path / "agent")
-    assert loaded.prior == PRIORS[name]
+    assert loaded.config.prior == PRIORS[name]
     assert tiny.same(agent, loaded)
     play(agent, 1, start=2)
     play(loaded, 1, start=2)

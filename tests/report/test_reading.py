@@ -120,7 +120,7 @@ def _twice(place):
         (_not_a_run, "the folder of a run, with episodes.csv"),
         (_cut_config, "config.toml that can be read"),
         (_no_seed, "seed"),
-        (_torn_in_the_middle, "24 numbers in every line"),
+        (_torn_in_the_middle, "19 numbers in every line"),
         (_words_for_numbers, "run/episodes.csv"),
         (_two_writers, "episodes in their order, 7 next, got 6"),
         (_twice, "the same trial in copy, run"),

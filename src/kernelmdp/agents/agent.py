@@ -234,8 +234,9 @@ class Agent(abc.ABC):
     def replay(self, episode: Episode) -> None:
         """Be told an episode again, as another agent was told it."""
         data = (episode.states, episode.actions, episode.rewards, episode.outcomes)
-        cut = not episode.terminated and len(episode) < self.problem.horizon
-        self.tell(*data, terminated=episode.terminated, truncated=cut)
+        whole = len(episode) == self.problem.horizon and not episode.terminated
+        ending = {} if whole else {"terminated" if episode.terminated else "truncated": True}
+        self.tell(*data, **ending)
 
     def observe_step(
         self,
@@ -365,7 +366,7 @@ class Agent(abc.ABC):
 
 
 @jax.jit
-def episode_key(seed: ArrayLike, episode: ArrayLike) -> Key:
+def episode_key(seed: Any, episode: Any) -> Key:
     """All that is random in an episode depends on this alone.
 
     >>> bool((episode_key(0, 3) == jax.random.fold_in(jax.random.key(0), 3)).all())

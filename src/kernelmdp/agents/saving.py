@@ -11,12 +11,12 @@ from typing import Any
 from kernelmdp import archive
 from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.system import as_system
-from kernelmdp.confidence import Confidence
+from kernelmdp.confidence import Confidence, ConfidenceRule
 from kernelmdp.errors import ArgumentError, CheckpointError, KernelMDPError
 from kernelmdp.kernels import kernel
-from kernelmdp.learners import LEARNERS, FittedKernels, FittedSettings
+from kernelmdp.learners import FittedKernels, FittedSettings, Learner
 from kernelmdp.mdp.episode import from_arrays
-from kernelmdp.planners import PLANNERS
+from kernelmdp.planners import PLANNERS, Planner
 from kernelmdp.priors import Prior
 from kernelmdp.registry import Registry, is_reference
 from kernelmdp.settings import is_plain, plain
@@ -108,7 +108,7 @@ def saved_settings(config: AgentConfig) -> tuple[dict[str, Any], dict[str, str]]
         value = getattr(config, name)
         written = WRITERS.get(name, _plain_or_none)(value)
         if (written is None and value is not None) or _imports(written):
-            given[name] = getattr(value, "__name__", None) or repr(value)
+            given[name] = repr(value) if not callable(value) else f"the function {value.__name__}"
         else:
             settings[name] = written
     return settings, given
@@ -146,17 +146,16 @@ def _kernel(value: Any) -> str | None:
 def _confidence(value: Any) -> Any:
     if isinstance(value, Confidence):
         return {"name": "valid"} | plain(value)
-    return _plain_or_none(value)
+    return None if isinstance(value, ConfidenceRule) else _plain_or_none(value)
 
 
 def _planner(value: Any) -> Any:
     """Name and fields of a registered planner, if the fields are text and numbers."""
-    written = _plain_or_none(value)
+    if not isinstance(value, Planner):
+        return _plain_or_none(value)
     name = PLANNERS.name_of(type(value))
-    if name is None:
-        return written
     fields = {"name": name} | plain(value)
-    return fields if is_plain(fields) and _flat_fields(fields) else None
+    return fields if name is not None and is_plain(fields) and _flat_fields(fields) else None
 
 
 def _flat_fields(fields: Mapping[str, Any]) -> bool:
@@ -165,10 +164,11 @@ def _flat_fields(fields: Mapping[str, Any]) -> bool:
 
 
 def _learner(value: Any) -> Any:
-    """Name and changed settings of a registered learner, if they are text and numbers."""
+    """Name and changed settings of the fitted learner, if they are text and numbers."""
+    if not isinstance(value, Learner):
+        return _plain_or_none(value)
     if not isinstance(value, FittedKernels):
-        known = LEARNERS.name_of(type(value)) is None
-        return _plain_or_none(value) if known else None
+        return None
     default = FittedSettings()
     changed = {
         name: _kernel(part) if name.endswith("_kernel") else plain(part)

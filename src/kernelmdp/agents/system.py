@@ -4,6 +4,7 @@ The loop, regret and records know the truth and live in ``experiments``. That pa
 to make a system from a task, so an agent never imports an environment.
 """
 
+import abc
 import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -16,74 +17,72 @@ from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import ArrayLike
 
 
-@runtime_checkable
-class System(Protocol):
+class System(abc.ABC):
     """A task as an agent sees it."""
 
     #: Whether there is no system to play in, only a problem.
     offline: ClassVar[bool]
 
     @property
+    @abc.abstractmethod
     def task(self) -> object:
         """What the agent was made for."""
-        ...
 
     @property
+    @abc.abstractmethod
     def problem(self) -> Problem:
         """What is known of it."""
-        ...
 
     @property
+    @abc.abstractmethod
     def known_reward(self) -> Callable[..., Any] | None:
         """The true mean reward, for agents that are to know it."""
-        ...
 
     @property
+    @abc.abstractmethod
     def spec(self) -> dict[str, Any] | None:
         """What makes the task again, or None when it cannot be made."""
-        ...
 
+    @abc.abstractmethod
     def state_of(self, observation: ArrayLike) -> ArrayLike:
         """The state that an observation is of."""
-        ...
 
-    def require_bounds(self) -> None:
+    def require_bounds(self) -> None:  # noqa: B027  (most systems have true bounds)
         """ArgumentError where an axis of the state has only provisional bounds."""
-        return None
 
+    @abc.abstractmethod
     def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
         """Let an agent play and learn from that many more episodes."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
-class Offline:
+class Offline(System):
     """A problem without a system: the loop is the user's, with ``ask`` and ``tell``."""
 
     offline: ClassVar[bool] = True
 
-    problem: Problem
-    spec: None = None
+    told: Problem
 
     @property
     def task(self) -> Problem:
-        """The problem itself."""
-        return self.problem
+        return self.told
+
+    @property
+    def problem(self) -> Problem:
+        return self.told
+
+    @property
+    def spec(self) -> None:
+        return None
 
     @property
     def known_reward(self) -> Callable[..., Any] | None:
-        """The reward of the problem, where it is known."""
-        return self.problem.reward
+        return self.told.reward
 
     def state_of(self, observation: ArrayLike) -> ArrayLike:
-        """The observation itself."""
         return observation
 
-    def require_bounds(self) -> None:
-        """The bounds of a problem are true ones."""
-
     def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
-        """There is nothing to play in."""
         raise ArgumentError("task", "an environment to learn in; use ask and tell", "a Problem")
 
 

@@ -118,11 +118,12 @@ def _stored(argument: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a file holds them: objects by their name and fields, and no None."""
     stored = {}
     for name, value in settings.items():
-        if not is_plain(plain(value)) and name in WRITERS:
-            value = WRITERS[name](value)
-        value = plain(value)
-        if not is_plain(value):
+        writer = WRITERS.get(name)
+        written = plain(value)
+        if not is_plain(written) and writer is not None:
+            written = writer(value)
+        if not is_plain(written) or (written is None and value is not None):
             raise ArgumentError(argument, f"text and numbers for {name}", repr(value))
-        if value is not None:
-            stored[name] = value
+        if written is not None:
+            stored[name] = written
     return json.loads(json.dumps(stored))

@@ -15,7 +15,7 @@ from kernelmdp.experiments.records import Result, Table
 from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
-from kernelmdp.types import ArrayLike, Key
+from kernelmdp.types import Key
 
 #: Points at which sets are checked against a known truth.
 CHECKED = 400
@@ -65,7 +65,7 @@ def learn(agent: Agent, *, episodes: int, progress: bool) -> Result:
 
 
 @jax.jit
-def _keys(world: Key, episode: ArrayLike) -> tuple[Key, Key]:
+def _keys(world: Key, episode: Any) -> tuple[Key, Key]:
     """For the start of an episode and for its noise; one program is faster than three."""
     start, play = jax.random.split(jax.random.fold_in(world, episode))
     return start, play

@@ -127,12 +127,13 @@ class FittedData(Module):
         if expression is None:
             return self._units(sizes)
         parts = expression.bind(self.problem.points.names).parts()
+        low, high = self.settings.expression_bounds
         return free_kernel(
             parts,
             sizes=sizes,
             dimension=self.problem.points.dimension,
             spread=self.settings.expression_spread,
-            bounds=self.settings.expression_bounds,
+            bounds=(low, high),
         )
 
     def _units(self, sizes: np.ndarray) -> Units:

@@ -1,8 +1,8 @@
 """The numbers of kernels that are fitted to the data, each with its reason."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from kernelmdp.gp.fit_config import (
     INDUCING,
@@ -13,7 +13,7 @@ from kernelmdp.gp.fit_config import (
     TrendConfig,
 )
 from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, Habits
-from kernelmdp.kernels import Kernel, OutputKernel, kernel
+from kernelmdp.kernels import kernel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.settings import Settings, setting
 
@@ -97,12 +97,12 @@ class FittedSettings(Settings):
         ENDINGS, "Prior of where episodes end: steep, with noise for what is not smooth."
     )
 
-    reward_kernel: Kernel | str | None = setting(
+    reward_kernel: Any = setting(
         None,
         "An expression whose parameters are fitted, in the place of squared exponentials: its "
         "numbers are the medians of their priors.",
     )
-    transition_kernel: Kernel | OutputKernel | str | None = setting(
+    transition_kernel: Any = setting(
         None, "The same for the increments of the state; one expression, or one for each output."
     )
     expression_spread: float = setting(
@@ -110,12 +110,12 @@ class FittedSettings(Settings):
         "Standard deviation of the logarithm of an expression's parameter: a factor of e either "
         "way is usual.",
     )
-    expression_bounds: tuple[float, float] = setting(
+    expression_bounds: Sequence[float] = setting(
         (0.05, 20.0), "Lowest and highest value of such a parameter, in units of the one given."
     )
-    search: SearchConfig = setting(SEARCH, "How parameters are searched for.")
-    trend: TrendConfig = setting(TREND, "How straight lines are found.")
-    inducing: InducingConfig = setting(INDUCING, "How posteriors on centres are computed.")
+    search: Any = setting(SEARCH, "How parameters are searched for.")
+    trend: Any = setting(TREND, "How straight lines are found.")
+    inducing: Any = setting(INDUCING, "How posteriors on centres are computed.")
 
     def __post_init__(self) -> None:
         for name in ("reward_kernel", "transition_kernel"):

@@ -176,6 +176,11 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Episode]:
     """The episodes of ``as_arrays``, without the NaN behind their ends."""
     episodes = []
     names = ("states", "actions", "rewards", "outcomes", "terminated")
+    periods = np.shape(arrays["states"])[1] - 1
+    for name in ("actions", "rewards", "outcomes"):
+        if np.shape(arrays[name])[1] != periods:
+            expected = f"shape (episodes, {periods}, …), as the states have"
+            raise ShapeError(name, expected, f"shape {np.shape(arrays[name])}")
     for states, actions, rewards, outcomes, ended in zip(*(arrays[n] for n in names), strict=True):
         # An episode without any number is left as it is: ``checked_episode`` refuses it.
         length = int(np.isfinite(rewards).sum()) or len(rewards)
