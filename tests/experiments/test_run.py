@@ -195,7 +195,8 @@ def test_a_run_knows_itself_again_from_its_file():
 def test_an_instance_of_its_own():
     """The instance has the seed of the run unless it is given another."""
     assert CONFIG.system().spec["seed"] == 1
-    assert (
+    other = RunConfig("rkhs", seed=1, env_options={"seed": 0, "horizon": 3})
+    assert other.system().spec["seed"] == 0
         RunConfig("rkhs", seed=1, env_options={"seed": 0, "horizon": 3}).system().spec["seed"] == 0
     )
 
