@@ -18,10 +18,10 @@ def descend(
     With ``config.method = "lbfgs"`` it is optax's L-BFGS with its zoom line search. Measured by
     ``taskset -c 1 python benchmarks/gp/fit.py --repeats 5 --seeds 3`` on a busy machine, with 25
     steps from the medians: L-BFGS takes 0.35 to 1.2 times as long to run (2.7 times in one case of
-    eight) and 1.0 to 1.75 times as long to compile. It ends within 0.3 nats of the best known
-    (median). Ours ends within 1 nat for 3 coordinates, but 4 and 79 above for 10 coordinates with
-    50 and 160 rows, and 5 and 20 above for 6 coordinates with 160 and 640. Ours is the default
-    because all results so far were found with it, not because it is better.
+    nine) and 1.0 to 1.75 times as long to compile. It ends within 0.3 nats of the best known
+    (median). Ours ends within 1 nat for 3 coordinates, but 5 and 20 nats above for 6 coordinates
+    with 160 and 640 rows, and 4, 79 and 883 above for 10 coordinates with 50, 160 and 640. Ours is
+    the default because all results so far were found with it, not because it is better.
 
     Args:
         loss: A function of k numbers, which may be NaN where it has no value.
