@@ -119,11 +119,12 @@ def test_flat_and_repeated_data_stay_within_bounds(habits):
     assert (found <= rows[:, 3] * (1 + 1e-9)).all()
 
 
-def test_descent_of_a_curved_valley():
+@pytest.mark.parametrize("method", ["bfgs", "lbfgs"])
+def test_descent_of_a_curved_valley(method):
     def rosenbrock(x):
         return (1 - x[0]) ** 2 + 10 * (x[1] - x[0] ** 2) ** 2
 
-    found, value = descend(rosenbrock, jnp.array([-1.0, 1.0]))
+    found, value = descend(rosenbrock, jnp.array([-1.0, 1.0]), SearchConfig(method=method))
     np.testing.assert_allclose(found, [1.0, 1.0], atol=1e-2)
     assert float(value) < 1e-4
 
@@ -147,6 +148,8 @@ def test_the_search_is_as_long_as_it_is_told(data, fitted):
     default = loss(np.log(found[0]))
     assert reached[1] > default + 10
     assert reached[100] >= default - 0.5
+    other = SearchConfig(method="lbfgs")
+    assert loss(fit(own, DYNAMICS, x, y, counted, start, config=other)[0]) <= default + 0.5
     once = fit(own, DYNAMICS, x, y, counted, start, config=SearchConfig(from_medians=False))
     np.testing.assert_allclose(np.exp(once), found, rtol=1e-6)  # both starts are the medians here
 
@@ -156,6 +159,7 @@ def test_the_search_is_as_long_as_it_is_told(data, fitted):
     [
         (SearchConfig, {"steps": 0}, "steps"),
         (SearchConfig, {"margin": 0.6}, "margin"),
+        (SearchConfig, {"method": "newton"}, "method"),
         (SearchConfig, {"shrink": 1.5}, "shrink"),
         (TrendConfig, {"steep": -1.0}, "steep"),
         (InducingConfig, {"waves": 0}, "waves"),

@@ -6,7 +6,7 @@ They are plain settings: none is part of the mathematics. All are fixed when a p
 import dataclasses
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.numerics.checks import integer, positive_number
+from kernelmdp.numerics.checks import choice, integer, positive_number
 
 
 def _require(config: object, *, whole: tuple[str, ...], shares: tuple[str, ...]) -> None:
@@ -14,7 +14,9 @@ def _require(config: object, *, whole: tuple[str, ...], shares: tuple[str, ...])
     for name, value in vars(config).items():
         if name in whole:
             integer(name, value, least=1)
-        elif type(value) is not bool and positive_number(name, value) >= 1 and name in shares:
+        elif (
+            type(value) not in (bool, str) and positive_number(name, value) >= 1 and name in shares
+        ):
             raise ArgumentError(name, "a number between 0 and 1", value)
 
 
@@ -26,8 +28,13 @@ class SearchConfig:
     50
     """
 
-    #: Steps of a search. Each is one evaluation; fits of 3 to 10 coordinates are flat after 20.
+    #: Steps of a search, of one evaluation each ("bfgs") or of one and more ("lbfgs"). A fit goes
+    #: on where the last one ended, so that a first one need not reach its minimum: ``descend`` says
+    #: how far 25 steps get.
     steps: int = 25
+    #: "bfgs" is ours, "lbfgs" is optax's. Ours compiles faster, optax's gets further with more than
+    #: three coordinates; the default is what all results so far were found with.
+    method: str = "bfgs"
     #: Longest step, in log-odds within the bounds. From the middle, 2 goes three quarters of the
     #: way to a bound: a slope far from the minimum may be of any size.
     longest: float = 2.0
@@ -52,6 +59,7 @@ class SearchConfig:
     from_medians: bool = True
 
     def __post_init__(self) -> None:
+        choice("method", self.method, ("bfgs", "lbfgs"))
         _require(self, whole=("steps",), shares=("margin", "decrease", "shrink", "jitter"))
         if self.margin >= 0.5:
             raise ArgumentError("margin", "a share below one half", self.margin)
@@ -89,8 +97,8 @@ class InducingConfig:
     500
     """
 
-    #: Added to K(U, U), as a share of the signal variance. Centres may repeat or nearly so; the
-    #: posterior errs by no more than this share where there are data.
+    #: Added to K(U, U), as a share of the signal variance. Centres may repeat or nearly so; with
+    #: 1e-8 the factor exists in 64 bits, and variances at centres are wrong by that share.
     jitter: float = 1e-8
     #: Random features of a prior draw. They matter only where there are no data, and set the cost
     #: of a draw's value; with 192 the deviation there is right to a tenth.
