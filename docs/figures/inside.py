@@ -132,8 +132,6 @@ def planners(env: km.envs.Environment, agents: dict[str, km.agents.Agent]) -> No
     states = np.linspace(-1, 1, 81)
     planner = km.GridPlanner(env.problem.state_points, env.problem.action_points)
     truth = planner.plan(env.mdp, key=jax.random.key(0))
-        env.mdp, key=jax.random.key(0)
-    )
     left.plot(states, [truth.value([s]) for s in states], "k--", label="in the truth")
     right.plot(states, [truth.policy([s], 0)[0] for s in states], "k--", label="optimal")
     for name, what in (

@@ -21,3 +21,5 @@ Key: TypeAlias = jax.Array
 AnyArray: TypeAlias = jax.Array | np.ndarray
 #: What users may pass where an array is needed.
 ArrayLike: TypeAlias = jax.Array | np.ndarray | list | tuple | float | int
+#: The number of a period, counted from 0: a number, or an array of one inside a program.
+Period: TypeAlias = int | np.integer | AnyArray

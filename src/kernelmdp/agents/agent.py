@@ -6,22 +6,19 @@ it had never stopped.
 """
 
 import abc
-import inspect
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp import archive
-from kernelmdp.agents.config import AgentConfig
-from kernelmdp.agents.saving import description_of, loaded_agent
+from kernelmdp.agents.config import AgentConfig, signature_with
+from kernelmdp.agents.saving import description_of, loaded_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Demands, Learner, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
-from kernelmdp.mdp.episode import as_arrays, checked_episode
+from kernelmdp.mdp.episode import checked_episode, checked_step
 from kernelmdp.mdp.policy import Policy, Uniform
 from kernelmdp.numerics.checks import integer
 from kernelmdp.planners import Plan, Planner, Unplanned, as_planner
@@ -59,13 +56,7 @@ class Agent(abc.ABC):
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Show the settings in the signature of the class."""
         super().__init_subclass__(**keywords)
-        kind = inspect.Parameter.KEYWORD_ONLY
-        fields = [
-            inspect.Parameter(name, kind, default=getattr(cls.Config, name))
-            for name in cls.Config.meanings()
-        ]
-        first = list(inspect.signature(Agent.__init__).parameters.values())[1:5]
-        cls.__signature__ = inspect.Signature([*first, *fields])  # type: ignore[attr-defined]
+        cls.__signature__ = signature_with(Agent.__init__, cls.Config)  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -144,8 +135,6 @@ class Agent(abc.ABC):
         """Numbers of the last plan, one for each of ``columns``."""
         return {}
 
-    # What subclasses use.
-
     def solve(self, mdp: MDP, *, key: Key) -> Plan:
         """A plan for an MDP or a family, for the start of the coming episode."""
         planner = self.planner.for_episode(self.episode + 1, horizon=self.problem.horizon)
@@ -216,9 +205,10 @@ class Agent(abc.ABC):
             terminated: Whether the system itself ended the episode, which may then be shorter.
             truncated: Whether the episode was cut off, and may be shorter.
         """
-        spaces = self._spaces
         data = (states, actions, rewards, outcomes)
-        episode = checked_episode(*data, terminated=terminated, truncated=truncated, **spaces)
+        episode = checked_episode(
+            *data, spaces=self.problem, terminated=terminated, truncated=truncated
+        )
         if self.update == "step":
             # Step by step even when told at once: so a loaded agent comes to the same kernels.
             state = self.state
@@ -260,17 +250,9 @@ class Agent(abc.ABC):
         if self.update != "step":
             raise ArgumentError("update", "'step' to learn within an episode", repr(self.update))
         before = checked_state(self.problem, "state", state)
-        outcomes = checked_state(self.problem, "outcome", outcome)[None]
-        after = np.asarray(self.problem.states.nearest(jnp.asarray(outcomes)))[0]
-        episode = checked_episode(
-            np.stack([before, after]),
-            [action],
-            [reward],
-            outcomes,
-            terminated=terminated,
-            truncated=True,
-            **self._spaces,
-        )
+        after = checked_state(self.problem, "outcome", outcome)
+        data = (before, action, reward, after)
+        episode = checked_step(*data, spaces=self.problem, terminated=terminated)
         self.state = self._updated(self.state, episode)
         self._steps_seen += 1
         self._plan = self._greedy = None
@@ -300,14 +282,7 @@ class Agent(abc.ABC):
 
     def save(self, path: object) -> None:
         """Write the agent to a file: arrays and JSON, nothing that could run."""
-        problem = self.problem
-        arrays = as_arrays(
-            self.history,
-            states=problem.states.dimension,
-            actions=problem.actions.dimension,
-            horizon=problem.horizon,
-        )
-        archive.write(path, self.description(), arrays)
+        save_agent(self, path)
 
     def description(self) -> dict[str, Any]:
         """How the agent was made, and for which problem, in text and numbers."""
@@ -330,11 +305,10 @@ class Agent(abc.ABC):
             The agent, which goes on as if it had never stopped.
 
         Raises:
-            CheckpointError: If the file is not a saved agent, or one of another problem.
-            ArgumentError: If something has to be given that is not.
+            CheckpointError: If the file is no saved agent, or one of another problem.
+            ArgumentError: If something has to be given.
 
-        >>> import os, tempfile
-        >>> import kernelmdp as km
+        >>> import os, tempfile, kernelmdp as km
         >>> agent = km.GPUCRL("riverswim", seed=3)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     agent.save(os.path.join(folder, "agent.kmdp"))
@@ -354,15 +328,6 @@ class Agent(abc.ABC):
         wanted = self.config.learner_for(self.problem)
         wanted = self.default_learner if wanted == "auto" else wanted
         return as_learner(wanted, self.problem, self.demands())
-
-    @property
-    def _spaces(self) -> dict[str, Any]:
-        problem = self.problem
-        return {
-            "state_space": problem.states,
-            "action_space": problem.actions,
-            "horizon": problem.horizon,
-        }
 
 
 @jax.jit

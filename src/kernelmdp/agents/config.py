@@ -1,6 +1,7 @@
 """Settings of agents: written once, used by Python, the command line and study files alike."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from kernelmdp.agents.system import System
 from kernelmdp.errors import ArgumentError, KernelMDPError
-from kernelmdp.kernels import Index, Kernel, OutputKernel, kernel
+from kernelmdp.kernels import as_kernel, as_output_kernel
 from kernelmdp.learners import LearnerLike
 from kernelmdp.mdp import Noise, Problem
 from kernelmdp.mdp.model import reward_values
@@ -115,11 +116,11 @@ class AgentConfig(Settings):
         if self.reward_kernel is not None:
             # A norm is that of one kernel and no other.
             changes |= {"norm_reward": None, "assumed_norms": (1.0, 1.0)}
-            changes["reward_kernel"] = as_kernel("reward_kernel", self.reward_kernel)
+            changes["reward_kernel"] = as_kernel("reward_kernel", _read(self.reward_kernel))
         if self.transition_kernel is not None:
             changes |= {"norm_transition": None, "assumed_norms": (1.0, 1.0)}
             changes["transition_kernel"] = as_output_kernel(
-                self.transition_kernel, problem.mean_dimension
+                "transition_kernel", _read(self.transition_kernel), problem.mean_dimension
             )
         if self.reward_bounds is not None:
             changes["reward_bounds"] = _ends(self.reward_bounds)
@@ -153,32 +154,12 @@ def as_reward(given: object, truth: Callable[..., Any] | None) -> Callable[..., 
     )
 
 
-def as_kernel(argument: str, given: object) -> Kernel:
-    """A kernel, or its text."""
-    made = _read(given)
-    if not isinstance(made, Kernel):
-        raise ArgumentError(argument, "a kernel or its text", repr(given))
-    return made
-
-
 def _read(given: object) -> Any:
-    """A kernel as it is, from its text, or from ``module:Name`` of a kernel or of its class."""
-    if not isinstance(given, str):
+    """A kernel or its text as it is; ``module:Name`` becomes the kernel or one of its class."""
+    if not (isinstance(given, str) and is_reference(given)):
         return given
-    if not is_reference(given):
-        return kernel(given)
     found: Any = imported(given, "kernel")
     return found() if isinstance(found, type) else found
-
-
-def as_output_kernel(given: object, outputs: int) -> OutputKernel:
-    """A transition kernel; a scalar kernel is taken for every coordinate independently."""
-    made = _read(given)
-    if isinstance(made, Kernel):
-        return made @ Index(outputs)
-    if not isinstance(made, OutputKernel):
-        raise ArgumentError("transition_kernel", "a kernel or its text", repr(given))
-    return made
 
 
 def _ends(given: object) -> tuple[float, float]:
@@ -195,3 +176,13 @@ def _noise(given: object) -> Noise:
         raise
     except (TypeError, ValueError):
         raise ArgumentError("noise", "a noise law or a standard deviation", repr(given)) from None
+
+
+def signature_with(function: Callable[..., Any], config: type[AgentConfig]) -> inspect.Signature:
+    """The signature of a constructor with settings in the place of its ``**settings``."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    first = list(inspect.signature(function).parameters.values())[1:-1]
+    fields = [
+        inspect.Parameter(name, kind, default=getattr(config, name)) for name in config.meanings()
+    ]
+    return inspect.Signature([*first, *fields])

@@ -15,7 +15,7 @@ from kernelmdp.confidence import Confidence, ConfidenceRule
 from kernelmdp.errors import ArgumentError, CheckpointError, KernelMDPError
 from kernelmdp.kernels import kernel
 from kernelmdp.learners import FittedKernels, FittedSettings, Learner
-from kernelmdp.mdp.episode import from_arrays
+from kernelmdp.mdp.episode import as_arrays, from_arrays
 from kernelmdp.planners import PLANNERS, Planner
 from kernelmdp.priors import Prior
 from kernelmdp.registry import Registry, is_reference
@@ -39,6 +39,18 @@ def description_of(agent: Any) -> dict[str, Any]:
         "problem": agent.problem.summary(),
         "totals": agent.totals,
     }
+
+
+def save_agent(agent: Any, path: object) -> None:
+    """Write an agent to a file; see ``Agent.save``."""
+    problem = agent.problem
+    arrays = as_arrays(
+        agent.history,
+        states=problem.states.dimension,
+        actions=problem.actions.dimension,
+        horizon=problem.horizon,
+    )
+    archive.write(path, description_of(agent), arrays)
 
 
 def loaded_agent(

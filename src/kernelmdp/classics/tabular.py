@@ -20,7 +20,7 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import positive_number
 from kernelmdp.planners import Plan
 from kernelmdp.settings import setting
-from kernelmdp.types import ArrayLike, Key
+from kernelmdp.types import ArrayLike, Key, Period
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class TablePolicy(Policy):
 
     choices: Int[Array, "H S"]
 
-    def actions(self, states: Float[Array, "n 1"], period: int | Array) -> Float[Array, "n 1"]:
+    def actions(self, states: Float[Array, "n 1"], period: Period) -> Float[Array, "n 1"]:
         where = jnp.round(states[:, 0]).astype(jnp.int32)
         return self.choices[period][where][:, None].astype(states.dtype)
 

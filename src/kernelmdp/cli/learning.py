@@ -98,11 +98,20 @@ def envs_command() -> None:
 
 
 @app.command("agents")
-def agents_command() -> None:
-    """Who learns."""
+def agents_command(
+    name: Annotated[str | None, typer.Argument(help="an agent, to list its settings")] = None,
+) -> None:
+    """Who learns, or the settings of one agent."""
+    if name is not None:
+        settings = Table("setting", "default", "meaning", box=None)
+        config = AGENTS.find(name).Config
+        for field, meaning in config.meanings().items():
+            settings.add_row(field, str(getattr(config, field)), meaning)
+        Console().print(settings)
+        return
     table = Table("agent", "what it does", box=None)
-    for name, kind in AGENTS.items():
-        table.add_row(name, (kind.__doc__ or "").strip().splitlines()[0])
+    for known, kind in AGENTS.items():
+        table.add_row(known, (kind.__doc__ or "").strip().splitlines()[0])
     Console().print(table)
 
 

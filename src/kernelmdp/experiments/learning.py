@@ -15,6 +15,7 @@ from kernelmdp.experiments.records import Result, Table
 from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
+from kernelmdp.planners import Plan
 from kernelmdp.types import Key
 
 #: Points at which sets are checked against a known truth.
@@ -45,11 +46,12 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
         begin = time.perf_counter()
         policy = agent.ask(start)  # from the beliefs of episodes before l: M_l, and π_l for it
         seconds = time.perf_counter() - begin
+        plan: Any = agent.planned
         if agent.update == "step":
             episode = system.play_by_step(agent, start, key=play_key)
         else:
             episode = system.play(policy, start, key=play_key)  # s_1, a_1, r_1, …, s_{H+1}
-        row = recorder.before_update(policy, episode) | {"plan_seconds": seconds}
+        row = recorder.before_update(plan, episode) | {"plan_seconds": seconds}
         begin = time.perf_counter()
         agent.replay(episode)  # update the beliefs with all of it
         jax.block_until_ready(jax.tree.leaves(agent.state))
@@ -80,16 +82,15 @@ class Recorder:
         self.diagnoses = agent.learns and not set(agent.learner.columns) <= set(GAINS)
         self.checked = jnp.asarray(agent.problem.points.spread(CHECKED))
 
-    def before_update(self, policy: Any, episode: Episode) -> dict[str, Any]:
+    def before_update(self, plan: Plan, episode: Episode) -> dict[str, Any]:
         """What is known of an episode before it is learned from."""
-        agent, plan = self.agent, self.agent.planned
-        assert plan is not None
+        agent = self.agent
         start = jnp.asarray(episode.states[0])
         row: dict[str, Any] = {"episode": agent.episode + 1, "return": episode.total}
         row |= agent.learner.info(agent.state) if self.diagnoses else {}
         row |= _declared(agent)
         row |= {"planned_value": plan.value(start), "planning_error": plan.error}
-        row |= self.evaluator.row(policy, start, episode, agent.totals)
+        row |= self.evaluator.row(plan.policy, start, episode, agent.totals)
         row |= self.evaluator.containment(agent.sets, self.checked)
         return row | widths(agent, np.asarray(episode.points))
 

@@ -1,7 +1,7 @@
 """One episode: the data that agents learn from, checked, and as arrays for files."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -74,15 +74,27 @@ class Episode(Module):
         return Episode(*(np.asarray(part) for part in parts), terminated=self.terminated)
 
 
+@runtime_checkable
+class EpisodeSpaces(Protocol):
+    """What the shape of an episode follows from."""
+
+    @property
+    def states(self) -> Domain: ...
+
+    @property
+    def actions(self) -> Domain: ...
+
+    @property
+    def horizon(self) -> int: ...
+
+
 def checked_episode(
     states: ArrayLike,
     actions: ArrayLike,
     rewards: ArrayLike,
     outcomes: ArrayLike | None = None,
     *,
-    state_space: Domain,
-    action_space: Domain,
-    horizon: int,
+    spaces: EpisodeSpaces,
     terminated: bool = False,
     truncated: bool = False,
 ) -> Episode:
@@ -94,9 +106,7 @@ def checked_episode(
         rewards: H rewards, (H,).
         outcomes: Next states before their projection to the state space, (H, m). Without them the
             next states are taken, unwrapped along periodic axes.
-        state_space: Where states lie.
-        action_space: Where actions lie.
-        horizon: H.
+        spaces: Where states and actions lie, and H: an MDP or a problem.
         terminated: Whether the system ended the episode; it may then be shorter.
         truncated: Whether the episode was cut off; it may then be shorter.
 
@@ -108,9 +118,9 @@ def checked_episode(
         DataError: If a number is not finite.
         ArgumentError: If a state or an action lies outside its space.
     """
-    m, q = state_space.dimension, action_space.dimension
+    m, q = spaces.states.dimension, spaces.actions.dimension
     periods = np.size(rewards)
-    H = periods if (terminated or truncated) and 1 <= periods <= horizon else horizon
+    H = periods if (terminated or truncated) and 1 <= periods <= spaces.horizon else spaces.horizon
     arrays = {}
     for name, given, shape in (
         ("states", states, (H + 1, m)),
@@ -126,11 +136,26 @@ def checked_episode(
             raise ShapeError(name, expected, f"shape {array.shape}")
         _require_finite(name, array)
         arrays[name] = array
-    state_space.require_inside("states", arrays["states"])
-    action_space.require_inside("actions", arrays["actions"])
+    spaces.states.require_inside("states", arrays["states"])
+    spaces.actions.require_inside("actions", arrays["actions"])
     if "outcomes" not in arrays:
-        arrays["outcomes"] = unwrapped(state_space, arrays["states"])
+        arrays["outcomes"] = unwrapped(spaces.states, arrays["states"])
     return Episode(**arrays, terminated=bool(terminated))
+
+
+def checked_step(
+    state: np.ndarray,
+    action: ArrayLike,
+    reward: ArrayLike,
+    outcome: np.ndarray,
+    *,
+    spaces: EpisodeSpaces,
+    terminated: bool = False,
+) -> Episode:
+    """An episode of one step, from what a user passes; the arguments are as those of an episode."""
+    after = np.asarray(spaces.states.nearest(jnp.asarray(outcome[None])))[0]
+    data = (np.stack([state, after]), [action], [reward], outcome[None])
+    return checked_episode(*data, spaces=spaces, terminated=terminated, truncated=True)
 
 
 def unwrapped(space: Domain, states: Float[np.ndarray, "H1 m"]) -> Float[np.ndarray, "H m"]:

@@ -20,6 +20,7 @@ from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.quadratic import System, optimal_solution, solvable_cost, system_of
 from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.types import Period
 
 #: Rollouts that the effect of bounds is measured on; the same for every policy.
 ROLLOUTS = 2000
@@ -32,7 +33,7 @@ class LinearPolicy(Policy):
     offsets: Float[Array, "H q"]
     space: Domain | None = eqx.field(static=True, default=None)
 
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         chosen = self.offsets[period][None, :] - states @ self.gains[period].T
         return chosen if self.space is None else self.space.nearest(chosen)
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from kernelmdp.domains import Domain
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.numerics.modules import Module, jit
-from kernelmdp.types import Key
+from kernelmdp.types import Key, Period
 
 
 class Policy(Module):
@@ -30,7 +30,7 @@ class Policy(Module):
     """
 
     @abc.abstractmethod
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         """Actions in n states at one period; can be traced."""
 
     def begin(self, count: int) -> Any:
@@ -38,7 +38,7 @@ class Policy(Module):
         return ()
 
     def decide(
-        self, memory: Any, states: Float[Array, "n m"], period: Any
+        self, memory: Any, states: Float[Array, "n m"], period: Period
     ) -> tuple[Float[Array, "n q"], Any]:
         """Actions in the states of n episodes at one period, and the memory after; can be traced.
 
@@ -50,7 +50,7 @@ class Policy(Module):
         """What plays one episode outside compiled programs: (state, period) -> action."""
         return self
 
-    def at_nodes(self, grid: StateGrid, period: Any) -> Float[Array, "N q"]:
+    def at_nodes(self, grid: StateGrid, period: Period) -> Float[Array, "N q"]:
         """Actions at the nodes of a grid."""
         return self.actions(jnp.asarray(grid.nodes), period)
 
@@ -89,7 +89,7 @@ def _begin(policy: Policy, count: int) -> Any:
 
 
 @jit
-def _decide(policy: Policy, memory: Any, states: Any, period: Any) -> tuple[Array, Any]:
+def _decide(policy: Policy, memory: Any, states: Any, period: Period) -> tuple[Array, Any]:
     return policy.decide(memory, jnp.asarray(states), jnp.asarray(period))
 
 
@@ -98,7 +98,7 @@ class Sequence(Policy):
 
     plan: Float[Array, "H q"]
 
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         return jnp.broadcast_to(self.plan[period][None, :], (states.shape[0], self.plan.shape[1]))
 
 
@@ -112,7 +112,7 @@ class Uniform(Policy):
     space: Domain = eqx.field(static=True)
     key: Key
 
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         def one(state: Float[Array, " m"]) -> Float[Array, " q"]:
             key = jax.random.fold_in(self.key, period)
             bits = jax.lax.bitcast_convert_type(state.astype(jnp.float32), jnp.uint32)

@@ -17,10 +17,10 @@ from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import jit
-from kernelmdp.planners.grid import TIE, optimistic_reward
+from kernelmdp.planners.actions import TIE, optimistic_reward
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner, Spaces
-from kernelmdp.types import ArrayLike, Key
+from kernelmdp.types import ArrayLike, Key, Period
 
 #: First step uphill as a share of each axis, and by how much every step is shorter.
 STEP, SHRINK = 0.03, 0.93
@@ -31,7 +31,7 @@ class Arm(Policy):
 
     action: Float[Array, " q"]
 
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         return jnp.broadcast_to(self.action[None, :], (states.shape[0], self.action.shape[0]))
 
 
@@ -81,7 +81,7 @@ class ArmPlanner(Planner):
 
 
 @jit
-def _best(planner: ArmPlanner, mdp: MDP, points: Any, key: Key) -> tuple[Array, Array]:
+def _best(planner: ArmPlanner, mdp: MDP, points: ArrayLike, key: Key) -> tuple[Array, Array]:
     m = mdp.states.dimension
     points = jnp.asarray(points)
 

@@ -39,7 +39,7 @@ from kernelmdp.planners.lipschitz import LipschitzConstants
 from kernelmdp.planners.nets import Sizes, gap_shares
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
-from kernelmdp.types import ArrayLike, Key
+from kernelmdp.types import ArrayLike, Key, Period
 
 
 class LookaheadPolicy(Policy):
@@ -48,7 +48,7 @@ class LookaheadPolicy(Policy):
     lookahead: Lookahead
     lower: Float[Array, "H1 N"]
 
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         after = self.lower[period + 1]
         table = self.lookahead.outcomes(states)
         below, _ = self.lookahead.scores(table, after, after, self.lookahead.slopes[period + 1])

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.model import Outlook
@@ -28,7 +28,7 @@ class Choice(abc.ABC):
         """The table of one period, from U on the lattice."""
 
     @abc.abstractmethod
-    def read(self, prepared: Any, places: Any) -> Float[Array, " n"]:
+    def read(self, prepared: PyTree, places: PyTree) -> Float[Array, " n"]:
         """The best expected value at n points."""
 
     def ladder_for(self, outlook: Outlook) -> Array:

@@ -28,15 +28,14 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import choice
 from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.planners.actions import best_actions, optimistic_reward
 from kernelmdp.planners.choice import Choice
 from kernelmdp.planners.envelope import lipschitz_envelope
 from kernelmdp.planners.optimism import choice_for, with_radius
 from kernelmdp.planners.plan import Plan, ValueTable
 from kernelmdp.planners.planner import Planner, Spaces
-from kernelmdp.types import ArrayLike, Key
+from kernelmdp.types import ArrayLike, Key, Period
 
-#: Values closer than this, relatively, are a tie, which round-off must not decide.
-TIE = 1e-9
 #: Nodes along each axis when nothing is said, by the number of axes.
 STATE_POINTS = {1: 101, 2: 61, 3: 25, 4: 13}
 ACTION_POINTS = {1: 21, 2: 9, 3: 5}
@@ -75,7 +74,7 @@ class GridPolicy(Policy):
     reward_range: tuple[float, float] = eqx.field(static=True)
     termination: Signal | None = None
 
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         count, options = states.shape[0], self.menu.shape[0]
         points = _pairs(states, self.menu)
         outlook = with_radius(self.model(points), self.choice.metric)
@@ -90,7 +89,7 @@ class GridPolicy(Policy):
             values.reshape(count, options), self.menu, self.priority[period], self.action_counts
         )
 
-    def at_nodes(self, grid: StateGrid, period: Any) -> Float[Array, "N q"]:
+    def at_nodes(self, grid: StateGrid, period: Period) -> Float[Array, "N q"]:
         """Actions at the nodes: the tables of the plan know them."""
         if grid == self.choice.grid:
             return self.node_actions[period]
@@ -244,52 +243,12 @@ def _layout(
     return grid, action_grid(actions, options), options if regular else None
 
 
-def optimistic_reward(outlook: Outlook, reward_range: tuple[float, float]) -> Float[Array, " n"]:
-    """min(μ_R + β_R σ_R, B_R √κ): the best plausible mean reward."""
-    reward = outlook.reward
-    if outlook.reward_width is not None:
-        reward = reward + outlook.reward_width
-    return jnp.clip(reward, *reward_range)
-
-
-def best_actions(
-    values: Float[Array, "n A"],
-    menu: Float[Array, "A q"],
-    priority: Float[Array, " A"],
-    counts: tuple[int, ...] | None,
-) -> Float[Array, "n q"]:
-    """The best action in each row; ties by priority; then off the grid, along each axis."""
-    top = jnp.max(values, axis=1, keepdims=True)
-    tied = values >= top - TIE * (1 + jnp.abs(top))
-    best = jnp.argmax(jnp.where(tied, priority[None, :], -jnp.inf), axis=1)
-    chosen = menu[best]
-    if counts is None:
-        return chosen
-    shifts, stride = [], 1
-    for axis in range(len(counts) - 1, -1, -1):
-        n = counts[axis]
-        place = (best // stride) % n
-        inner = (place > 0) & (place < n - 1)
-        rows = jnp.arange(values.shape[0])
-        left, right = (
-            values[rows, jnp.clip(best + side * stride, 0, values.shape[1] - 1)] for side in (-1, 1)
-        )
-        bend = left - 2 * top[:, 0] + right
-        low, high = menu[0, axis], menu[-1, axis]
-        width = (high - low) / max(n - 1, 1)
-        safe = inner & (bend < -TIE * (1 + jnp.abs(top[:, 0])))
-        move = jnp.where(safe, (left - right) / (2 * jnp.where(safe, bend, 1.0)), 0.0)
-        shifts.append(width * jnp.clip(move, -0.5, 0.5))
-        stride *= n
-    return chosen + jnp.stack(shifts[::-1], axis=1)
-
-
 @jit
 def _plan(
     planner: GridPlanner,
     mdp: MDP,
     grid: StateGrid,
-    menu: Any,
+    menu: ArrayLike,
     action_counts: tuple[int, ...] | None,
     key: Key,
 ) -> tuple[Array, GridPolicy]:

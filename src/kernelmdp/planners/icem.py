@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from kernelmdp.planners.laws import Law, colouring, shifted
-from kernelmdp.types import Key
+from kernelmdp.types import ArrayLike, Key
 
 #: What counts as no difference between scores, as a share of them.
 TIE = 1e-9
@@ -23,7 +23,7 @@ TIE = 1e-9
 class Memory(NamedTuple):
     """What is kept from one period to the next."""
 
-    parameters: tuple[Any, ...]  # of each law
+    parameters: tuple[PyTree, ...]  # of each law
     kept: Float[Array, "k T w"]  # good sequences
 
 
@@ -62,7 +62,7 @@ class Search:
         score: Callable[[Float[Array, "n T w"]], Float[Array, " n"]],
         *,
         key: Key,
-        rounds: Any = 1,
+        rounds: ArrayLike = 1,
         polish: Callable[[Float[Array, "T w"]], Float[Array, "T w"]] | None = None,
     ) -> tuple[Found, Memory]:
         """The best sequence found, and the memory for the same search one step later.
@@ -82,7 +82,13 @@ class Search:
         later = tuple(law.later(own) for law, own in laws)
         return best, Memory(later, jax.vmap(shifted)(after.kept))
 
-    def _round(self, memory: Memory, score: Any, polish: Any, key: Key) -> tuple[Found, Memory]:
+    def _round(
+        self,
+        memory: Memory,
+        score: Callable[..., Array],
+        polish: Callable[..., Array] | None,
+        key: Key,
+    ) -> tuple[Found, Memory]:
         """The best sequence of all turns, bettered; what is kept is not yet one step later."""
 
         def turn(number: Array, carry: tuple[Memory, Found]) -> tuple[Memory, Found]:
@@ -129,7 +135,7 @@ class Search:
             start += law.width
         return parts
 
-    def _draw(self, parameters: tuple[Any, ...], count: int, key: Key) -> Array:
+    def _draw(self, parameters: tuple[PyTree, ...], count: int, key: Key) -> Array:
         steps, width = self.laws[0].steps, sum(law.width for law in self.laws)
         colour = jnp.asarray(colouring(steps, self.exponent))
         white = jax.random.normal(key, (2 * steps, count * width))
@@ -140,10 +146,10 @@ class Search:
             parts.append(jnp.concatenate([wide, law.drawn(own, part[self.explorers :])]))
         return jnp.concatenate(parts, axis=2)
 
-    def _centre(self, parameters: tuple[Any, ...]) -> Array:
+    def _centre(self, parameters: tuple[PyTree, ...]) -> Array:
         pairs = zip(self.laws, parameters, strict=True)
         return jnp.concatenate([law.centre(p) for law, p in pairs], axis=1)
 
-    def _towards(self, parameters: tuple[Any, ...], best: Array) -> tuple[Any, ...]:
+    def _towards(self, parameters: tuple[PyTree, ...], best: Array) -> tuple[Any, ...]:
         rows = zip(self.laws, parameters, self._split(best), strict=True)
         return tuple(law.towards(p, own, self.momentum) for law, p, own in rows)

@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
-#: Prices of change, in units of the mean reward for a large change of a decision, and the lengths
-#: of step tried with each.
-PRICES, LENGTHS = (1e-6, 1e-3, 0.1, 3.0), (1.0, 0.4, 0.1)
+from kernelmdp.types import ArrayLike
 
 #: Rewards (n,), next states (n, m) and whether they are the last (n,), of states and decisions.
 Step = Callable[[Array, Array], tuple[Array, Array, Array]]
@@ -56,12 +54,15 @@ def polished(
     scale: Float[Array, " w"],
     live: Bool[Array, " T"],
     difference: Callable[[Array, Array], Array],
-    iterations: Any,
+    iterations: ArrayLike,
+    prices: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0),
+    lengths: tuple[float, ...] = (1.0, 0.4, 0.1),
 ) -> Float[Array, "T w"]:
     """The sequence after so many improvements, each at least as good as the one before.
 
     ``scale`` is what a large change of a decision is, ``live`` says which periods count,
-    ``difference`` subtracts states.
+    ``difference`` subtracts states. ``prices`` of change are in units of the mean reward for a
+    large change of a decision; with each of them steps of all ``lengths`` are tried.
     """
     steps, width = decisions.shape
     m = start.shape[0]
@@ -70,7 +71,7 @@ def polished(
         """The best of the paths with each of the feedbacks."""
         count = feedback.anyway.shape[0]
 
-        def one(carry: tuple[Array, Array, Array], now: tuple[Any, ...]) -> tuple[Any, Any]:
+        def one(carry: tuple[Array, Array, Array], now: tuple[PyTree, ...]) -> tuple[Any, Any]:
             here, total, over = carry
             state, decision, anyway, by_state, counts = now
             change = anyway + jnp.einsum("kij,kj->ki", by_state, difference(here, state[None]))
@@ -89,12 +90,12 @@ def polished(
         best = jnp.argmax(totals)
         return Path(taken[:, best], states[:, best], earning[:, best], totals[best])
 
-    def improved(_: Any, path: Path) -> Path:
+    def improved(_: ArrayLike, path: Path) -> Path:
         slopes = _slopes(step, path)
         rewards = jnp.where(path.earning, step(path.states, path.decisions)[0], 0.0)
         unit = (jnp.mean(jnp.abs(rewards)) + 1e-9) / jnp.max(scale) ** 2
-        feedback = _best_feedback(slopes, path, low, high, unit * jnp.array(PRICES))
-        found = followed(path, _in_lengths(feedback))
+        feedback = _best_feedback(slopes, path, low, high, unit * jnp.array(prices))
+        found = followed(path, _in_lengths(feedback, lengths))
         return jax.tree.map(
             lambda new, old: jnp.where(found.total > path.total, new, old), found, path
         )
@@ -133,7 +134,7 @@ def _best_feedback(
     """
     m = path.states.shape[1]
 
-    def one(carry: tuple[Array, Array], now: tuple[Any, ...]) -> tuple[Any, Feedback]:
+    def one(carry: tuple[Array, Array], now: tuple[PyTree, ...]) -> tuple[Any, Feedback]:
         slope, bend = carry  # of the value of the next state: (p, m), (p, m, m)
         reward, curvature, motion, decision = now
         q = reward[None] + slope @ motion
@@ -162,14 +163,15 @@ def _best_feedback(
     return jax.tree.map(lambda part: jnp.moveaxis(part, 1, 0), found)
 
 
-def _in_lengths(feedback: Feedback) -> Feedback:
+def _in_lengths(feedback: Feedback, lengths: tuple[float, ...]) -> Feedback:
     """Each with every length of step; one that is not finite changes nothing."""
-    lengths = jnp.tile(jnp.array(LENGTHS), len(PRICES))
-    anyway, by_state = (jnp.repeat(part, len(LENGTHS), axis=0) for part in feedback)
+    count = len(lengths)
+    each = jnp.tile(jnp.array(lengths), feedback.anyway.shape[0])
+    anyway, by_state = (jnp.repeat(part, count, axis=0) for part in feedback)
     sound = jnp.all(jnp.isfinite(anyway), axis=(1, 2)) & jnp.all(
         jnp.isfinite(by_state), axis=(1, 2, 3)
     )
     return Feedback(
-        jnp.where(sound[:, None, None], anyway * lengths[:, None, None], 0.0),
+        jnp.where(sound[:, None, None], anyway * each[:, None, None], 0.0),
         jnp.where(sound[:, None, None, None], by_state, 0.0),
     )

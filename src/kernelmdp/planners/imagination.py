@@ -8,11 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Outlook
-from kernelmdp.planners.grid import optimistic_reward
+from kernelmdp.planners.actions import optimistic_reward
+from kernelmdp.types import Period
 
 #: Ways to choose the next state of a family.
 OPTIMISM = ("ball", "box", "bonus")
@@ -33,7 +34,7 @@ def luck_dimension(mdp: MDP, optimism: str) -> int:
 def imagined_returns(
     mdp: MDP,
     start: Float[Array, " m"],
-    period: Any,
+    period: Period,
     actions: Float[Array, "n T q"],
     luck: Float[Array, "n T k"],
     noise: Float[Array, "T P m"] | None,
@@ -55,7 +56,7 @@ def imagined_returns(
     def spread(decisions: Float[Array, "n w"]) -> Float[Array, "N w"]:
         return jnp.repeat(decisions, particles, axis=0) if particles > 1 else decisions
 
-    def one(carry: tuple[Array, Array, Any], now: tuple[Any, ...]) -> tuple[Any, Any]:
+    def one(carry: tuple[PyTree, ...], now: tuple[PyTree, ...]) -> tuple[Any, Any]:
         states, total, over = carry
         action, chosen, shock, live = now
         points = jnp.concatenate([states, spread(action)], axis=1)

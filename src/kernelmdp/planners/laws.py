@@ -13,12 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-
-#: Least share of an option that is not drawn among the best, so that none dies out.
-LEAST = 0.02
-#: Share of the frequencies that is kept from one period of an episode to the next.
-KEPT = 0.5
+from jaxtyping import Array, Float, PyTree
 
 
 @functools.lru_cache(maxsize=32)
@@ -54,19 +49,19 @@ class Law(abc.ABC):
         """Parameters when nothing is known."""
 
     @abc.abstractmethod
-    def drawn(self, parameters: Any, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
+    def drawn(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
         """Sequences from coloured noise of variance 1."""
 
     @abc.abstractmethod
-    def centre(self, parameters: Any) -> Float[Array, "T w"]:
+    def centre(self, parameters: PyTree) -> Float[Array, "T w"]:
         """The most typical sequence."""
 
     @abc.abstractmethod
-    def towards(self, parameters: Any, best: Float[Array, "k T w"], momentum: float) -> Any:
+    def towards(self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float) -> Any:
         """Parameters fitted to the best sequences; ``momentum`` is the share of the old ones."""
 
     @abc.abstractmethod
-    def later(self, parameters: Any) -> Any:
+    def later(self, parameters: PyTree) -> Any:
         """Parameters one step later, open again to change."""
 
     @abc.abstractmethod
@@ -97,16 +92,16 @@ class Coloured(Law):
             jnp.broadcast_to(jnp.asarray(self.spread)[None, :], shape),
         )
 
-    def drawn(self, parameters: Any, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
+    def drawn(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
         mean, deviation = parameters
         low, high = (jnp.asarray(end)[None, None, :] for end in (self.low, self.high))
         return jnp.clip(mean[None] + deviation[None] * noise, low, high)
 
-    def centre(self, parameters: Any) -> Float[Array, "T w"]:
+    def centre(self, parameters: PyTree) -> Float[Array, "T w"]:
         return parameters[0]
 
     def towards(
-        self, parameters: Any, best: Float[Array, "k T w"], momentum: float
+        self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float
     ) -> tuple[Array, Array]:
         mean, deviation = parameters
         return (
@@ -114,7 +109,7 @@ class Coloured(Law):
             momentum * deviation + (1 - momentum) * jnp.std(best, axis=0),
         )
 
-    def later(self, parameters: Any) -> tuple[Array, Array]:
+    def later(self, parameters: PyTree) -> tuple[Array, Array]:
         return shifted(parameters[0]), self.start()[1]
 
     def values(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
@@ -131,6 +126,10 @@ class Frequencies(Law):
     """
 
     options: tuple[tuple[float, ...], ...]
+    #: Least share of an option that is not drawn among the best, so that none dies out.
+    least_share: float = 0.02
+    #: Share of the frequencies that is kept from one period of an episode to the next.
+    carried: float = 0.5
 
     @property
     def width(self) -> int:
@@ -140,22 +139,22 @@ class Frequencies(Law):
         count = len(self.options)
         return jnp.full((self.steps, count), 1 / count)
 
-    def drawn(self, parameters: Any, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
+    def drawn(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
         level = jax.scipy.special.ndtr(noise)
         ends = jnp.cumsum(parameters, axis=1)[None, :, :-1]
         return jnp.sum(level > ends, axis=2, keepdims=True).astype(level.dtype)
 
-    def centre(self, parameters: Any) -> Float[Array, "T w"]:
+    def centre(self, parameters: PyTree) -> Float[Array, "T w"]:
         return jnp.argmax(parameters, axis=1)[:, None].astype(parameters.dtype)
 
-    def towards(self, parameters: Any, best: Float[Array, "k T w"], momentum: float) -> Array:
+    def towards(self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float) -> Array:
         numbers = best[:, :, 0].astype(jnp.int32)
         seen = jnp.mean(jax.nn.one_hot(numbers, len(self.options), dtype=best.dtype), axis=0)
         fitted = momentum * parameters + (1 - momentum) * seen
-        return (1 - LEAST) * fitted + LEAST * self.start()
+        return (1 - self.least_share) * fitted + self.least_share * self.start()
 
-    def later(self, parameters: Any) -> Array:
-        return KEPT * shifted(parameters) + (1 - KEPT) * self.start()
+    def later(self, parameters: PyTree) -> Array:
+        return self.carried * shifted(parameters) + (1 - self.carried) * self.start()
 
     def values(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
         return jnp.asarray(np.array(self.options))[decisions[..., 0].astype(jnp.int32)]

@@ -33,12 +33,7 @@ from kernelmdp.planners.imagination import (
 from kernelmdp.planners.laws import Coloured, Frequencies, Law
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
-from kernelmdp.types import ArrayLike, Key
-
-#: Draws of the noise where nothing is said.
-PARTICLES = 4
-#: Share of a step's reward that changes of the state in the last step of a plan may cost.
-UNREST = 0.01
+from kernelmdp.types import ArrayLike, Key, Period
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +81,20 @@ class MPCPlanner(Planner):
     first_rounds: int = 10
     polish: int = 2
     optimism: str = "ball"
+    #: Draws of the noise where it is known and ``particles`` are not given: without them the true
+    #: model's planner loses the noisy cart-pole, with 4 it does not.
+    noise_particles: int = 4
+    #: Share of a step's reward that changes of the state in the last step of a plan may cost, where
+    #: episodes may end: of plans that earn the same, one that ends at rest lasts longest.
+    terminal_motion_penalty: float = 0.01
+    #: Prices of change of the polish, in units of the mean reward for a large change of a decision,
+    #: and lengths of step tried with each: from a free step to one that hardly moves.
+    polish_prices: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0)
+    polish_lengths: tuple[float, ...] = (1.0, 0.4, 0.1)
+    #: Of finite actions: the least share of an option, so that none dies out, and the share of the
+    #: frequencies carried from one period to the next.
+    least_share: float = 0.02
+    carried: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("horizon", "elites", "iterations", "first_rounds"):
@@ -129,7 +138,7 @@ class MPCPlanner(Planner):
             return self.particles
         noise = mdp.transition_noise
         sizes = noise.standard_deviations(mdp.mean_dimension)
-        return PARTICLES if sizes.any() and not noise.estimated else 1
+        return self.noise_particles if sizes.any() and not noise.estimated else 1
 
     def search(self, mdp: MDP) -> Search:
         """The search of one decision."""
@@ -150,14 +159,19 @@ def _laws(planner: MPCPlanner, actions: Domain, luck: int, steps: int) -> tuple[
     """The laws of actions and of luck, a number in [−1, 1] for each coordinate of the state."""
     first: Law
     if actions.points is not None:
-        first = Frequencies(steps, actions.points)
+        first = Frequencies(steps, actions.points, planner.least_share, planner.carried)
     else:
         first = _coloured(planner, steps, actions.bounds, actions.extent)
     ends = -np.ones(luck), np.ones(luck)
     return first, _coloured(planner, steps, ends, ends)
 
 
-def _coloured(planner: MPCPlanner, steps: int, bounds: Any, extent: Any) -> Coloured:
+def _coloured(
+    planner: MPCPlanner,
+    steps: int,
+    bounds: tuple[np.ndarray, np.ndarray],
+    extent: tuple[np.ndarray, np.ndarray],
+) -> Coloured:
     low, high = extent
     rows = (*bounds, (low + high) / 2, planner.initial_std * (high - low) / 2)
     return Coloured(steps, *(tuple(map(float, row)) for row in rows))
@@ -180,7 +194,7 @@ class MPC(Policy):
     key: Key
     planner: MPCPlanner = eqx.field(static=True)
 
-    def actions(self, states: Float[Array, "n m"], period: Any) -> Float[Array, "n q"]:
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         return self.think(self.begin(states.shape[0]), states, period)[0]
 
     def begin(self, count: int) -> Memory:
@@ -188,7 +202,7 @@ class MPC(Policy):
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (count, *leaf.shape)), memory)
 
     def decide(
-        self, memory: Memory, states: Float[Array, "n m"], period: Any
+        self, memory: Memory, states: Float[Array, "n m"], period: Period
     ) -> tuple[Float[Array, "n q"], Memory]:
         actions, _, memory = self.think(memory, states, period)
         return actions, memory
@@ -197,7 +211,7 @@ class MPC(Policy):
         return Player(self)
 
     def think(
-        self, memory: Memory, states: Float[Array, "n m"], period: Any
+        self, memory: Memory, states: Float[Array, "n m"], period: Period
     ) -> tuple[Float[Array, "n q"], Float[Array, " n"], Memory]:
         """Actions, the returns they are planned to begin, and the memory after."""
         planner, mdp = self.planner, self.mdp
@@ -220,7 +234,7 @@ class MPC(Policy):
                 )
 
             def score(decisions: Array) -> Array:
-                return worth(decisions, UNREST)
+                return worth(decisions, planner.terminal_motion_penalty)
 
             def polish(decisions: Array) -> Array:
                 return self._polished(search, state, period, decisions, planner.polish * rounds)
@@ -239,7 +253,7 @@ class MPC(Policy):
         return jax.tree.map(lambda leaf: leaf[None], alone)
 
     def _polished(
-        self, search: Search, start: Array, period: Any, decisions: Array, iterations: Any
+        self, search: Search, start: Array, period: Period, decisions: Array, iterations: ArrayLike
     ) -> Array:
         mdp, planner = self.mdp, self.planner
 
@@ -259,9 +273,11 @@ class MPC(Policy):
             low=low,
             high=high,
             scale=scale,
-            live=period + jnp.arange(decisions.shape[0]) < mdp.horizon,
+            live=jnp.asarray(period) + jnp.arange(decisions.shape[0]) < mdp.horizon,
             difference=mdp.states.difference,
             iterations=iterations,
+            prices=planner.polish_prices,
+            lengths=planner.polish_lengths,
         )
 
 
@@ -286,7 +302,7 @@ class MPCPlan(Plan):
 
 
 @jit
-def _hoped_return(policy: MPC, states: Any) -> Array:
+def _hoped_return(policy: MPC, states: ArrayLike) -> Array:
     low, high = (policy.mdp.horizon * bound for bound in policy.mdp.reward_range)
     rows = jnp.asarray(states)
     return jnp.clip(policy.think(policy.begin(1), rows, jnp.asarray(0))[1][0], low, high)

@@ -17,7 +17,7 @@ then reads at those places. Nothing here depends on how the widths came about.
 The maxima of Discs, Boxes and Candidates are up to the lattice, not rounded up: no certificate.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -224,7 +224,9 @@ class Simplex(Choice):
         return jnp.where(jnp.isfinite(radius), best, high)
 
 
-def choice_for(optimism: str, grid: StateGrid, metric: tuple[float, ...], outlook: Any) -> Choice:
+def choice_for(
+    optimism: str, grid: StateGrid, metric: tuple[float, ...], outlook: Outlook
+) -> Choice:
     """The way to choose, from what the outlook (or its shapes) has and the word given."""
     if outlook.certain:
         return Plain(grid, metric)

@@ -1,7 +1,6 @@
 """L from a solved MDP: how steep U_h(p) = E V_{h+1}(Π_S(p + ε)) is (math D7)."""
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +10,12 @@ from kernelmdp.errors import ShapeError
 from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.noise import gaussian_slope, smallest_deviation
 from kernelmdp.planners.lipschitz import LipschitzBound
+from kernelmdp.types import ArrayLike
 
 
-def measured_slope(values: Any, grid: StateGrid, *, metric: tuple[float, ...]) -> LipschitzBound:
+def measured_slope(
+    values: ArrayLike, grid: StateGrid, *, metric: tuple[float, ...]
+) -> LipschitzBound:
     """Steepest finite difference of U_h between neighbouring places of the lattice (math D7).
 
     ``values`` is V (H + 1, N) at the nodes. A lower estimate of L. With Gaussian noise U is exact
@@ -42,7 +44,7 @@ def measured_slope(values: Any, grid: StateGrid, *, metric: tuple[float, ...]) -
 
 
 def certified_slope(
-    values: Any, grid: StateGrid, *, metric: tuple[float, ...], error: float = 0.0
+    values: ArrayLike, grid: StateGrid, *, metric: tuple[float, ...], error: float = 0.0
 ) -> LipschitzBound:
     """L ≤ max over the lattice of ‖∇U_h‖ + 2φ(1) span(V_{h+1}) η / v, Gaussian noise (math D7).
 
@@ -70,7 +72,7 @@ def certified_slope(
     return LipschitzBound(steepest + gaussian_slope(2 * error, deviation), rule, certified)
 
 
-def _tables(values: Any, grid: StateGrid) -> np.ndarray:
+def _tables(values: ArrayLike, grid: StateGrid) -> np.ndarray:
     tables = np.asarray(values, dtype=float)
     if tables.ndim != 2 or tables.shape[1] != len(grid.nodes):
         raise ShapeError("values", f"shape (H + 1, {len(grid.nodes)})", f"shape {tables.shape}")
