@@ -25,10 +25,9 @@ def limit(cell):
 def run(cell):
     import jax
 
-    from kernelmdp.agents import learning, regret
     from kernelmdp.cli import keep_compiled
     from kernelmdp.envs import Environment
-    from kernelmdp.experiments import RunConfig
+    from kernelmdp.experiments import RunConfig, learning, regret
 
     keep_compiled()
     agent = RunConfig(cell["problem"], cell["agent"]).make_agent()
@@ -46,11 +45,14 @@ def run(cell):
 
     agent.ask = watched("plan", agent.ask)
     tell = agent.tell
-    agent.tell = watched("learn", lambda *told, **ending: tell(*told, **ending) or agent.beliefs)
+    agent.tell = watched(
+        "learn", lambda *told, **ending: tell(*told, **ending) or jax.tree.leaves(agent.state)
+    )
     Environment.play = watched("play", Environment.play)
+    evaluator = regret.RegretEvaluator
     for name in ("optimum", "value"):
-        setattr(regret.Judge, name, watched("judge", getattr(regret.Judge, name)))
-    learning._coverage = watched("coverage", learning._coverage)
+        setattr(evaluator, name, watched("judge", getattr(evaluator, name)))
+    evaluator.containment = watched("coverage", evaluator.containment)
     learning.widths = watched("widths", learning.widths)
     rows, before, begin = [], {}, time.perf_counter()
     for row in learning.interact(agent, cell["episodes"]):

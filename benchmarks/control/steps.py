@@ -78,7 +78,7 @@ def one(
         while update == "step":
             start_key, key = jax.random.split(jax.random.fold_in(world, learner.episode))
             player = Examined(learner, examine)
-            episode = play_by_step(env.mdp, player, env.starts(start_key), key=key)
+            episode = play_by_step(env.mdp, player, np.asarray(env.starts(start_key)), key=key)
             learner.tell(episode.states, episode.actions, episode.rewards, episode.outcomes)
     except Enough:
         pass

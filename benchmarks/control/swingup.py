@@ -48,7 +48,7 @@ def one(key: tuple, episodes: int) -> dict:
         "base": base_return(env, last.states[0], last.actions),
         "episode_seconds": float(np.median(seconds)) if seconds else None,
         "seconds": time.perf_counter() - begin,
-        "theory": learner.coverage,
+        "theory": str(learner.coverage),
     }
 
 

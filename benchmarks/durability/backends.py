@@ -16,12 +16,8 @@ import tempfile
 import threading
 import time
 
-from kernelmdp.agents.records import COLUMNS
-
 from kernelmdp.cli import keep_compiled
 from kernelmdp.experiments import study
-
-KEPT = [place for place, name in enumerate(COLUMNS) if not name.endswith("seconds")]
 
 
 def content(folder: pathlib.Path) -> dict[str, tuple[list[list[str]], bytes]]:
@@ -29,7 +25,8 @@ def content(folder: pathlib.Path) -> dict[str, tuple[list[list[str]], bytes]]:
     found = {}
     for trial in sorted((folder / "trials").iterdir()):
         lines = (trial / "episodes.csv").read_text().splitlines()
-        rows = [[line.split(",")[place] for place in KEPT] for line in lines]
+        kept = [i for i, name in enumerate(lines[0].split(",")) if not name.endswith("seconds")]
+        rows = [[line.split(",")[place] for place in kept] for line in lines]
         found[trial.name] = rows, (trial / "checkpoint").read_bytes()
     return found
 

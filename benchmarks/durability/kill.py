@@ -16,12 +16,8 @@ import tempfile
 import time
 import warnings
 
-from kernelmdp.agents.records import COLUMNS
-
 from kernelmdp.cli import keep_compiled
 from kernelmdp.experiments import RunConfig, run
-
-TIMES = [COLUMNS.index(name) for name in ("plan_seconds", "update_seconds")]
 
 
 def rows(folder: pathlib.Path) -> int:
@@ -33,8 +29,9 @@ def rows(folder: pathlib.Path) -> int:
 def timeless(folder: pathlib.Path) -> list[list[str]]:
     """episodes.csv without the columns that are times."""
     lines = (folder / "episodes.csv").read_text().splitlines()
+    times = [i for i, name in enumerate(lines[0].split(",")) if name.endswith("_seconds")]
     return [
-        [cell for place, cell in enumerate(line.split(",")) if place not in TIMES] for line in lines
+        [cell for place, cell in enumerate(line.split(",")) if place not in times] for line in lines
     ]
 
 

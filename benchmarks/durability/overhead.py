@@ -99,7 +99,7 @@ def studied(config: RunConfig, episodes: int) -> float:
         "episodes": episodes,
         "seeds": [config.seed],
         "environments": [{"name": config.env, "options": config.env_options}],
-        "agents": [{"name": config.agent, "set": config.words}],
+        "agents": [{"name": config.agent, "set": config.settings}],
     }
     with tempfile.TemporaryDirectory() as home:
         clock = Clock(pathlib.Path(home) / "study", episodes)

@@ -17,7 +17,6 @@ import tempfile
 import time
 
 import numpy as np
-from kernelmdp.agents.records import COLUMNS
 
 AGENTS = ("gp-ucrl", "psrl", "greedy", "random", "oracle")
 ENVS = ("rkhs", "pendulum-coarse", "lqr-1d", "gp-prior")
@@ -46,11 +45,9 @@ def store(place: pathlib.Path, env: str, agent: str, seed: int, episodes: int) -
     }
     if agent == "gp-ucrl":
         columns |= {name: np.ones(episodes) for name in ("covered_reward", "covered_transition")}
-    table = np.full((episodes, len(COLUMNS)), np.nan)
-    for name, values in columns.items():
-        table[:, COLUMNS.index(name)] = values
+    table = np.stack(list(columns.values()), axis=1).astype(float)
     lines = [",".join(map(repr, row)) for row in table.tolist()]
-    (place / "episodes.csv").write_text("\r\n".join([",".join(COLUMNS), *lines]) + "\r\n")
+    (place / "episodes.csv").write_text("\r\n".join([",".join(columns), *lines]) + "\r\n")
     covered = agent == "gp-ucrl" and env == "rkhs"
     words = "Theorem 1, improved, for all T at once" if covered else "not covered: made up"
     config = [
@@ -58,10 +55,8 @@ def store(place: pathlib.Path, env: str, agent: str, seed: int, episodes: int) -
         f'env = "{env}"',
         f'agent = "{agent}"',
         f"seed = {seed}",
-        'env_options = "{}"',
-        'words = "{}"',
-        "[found]",
-        f'covered = "{words}"',
+        "[theory]",
+        f"bounded = {str(covered).lower()}",
         f'bound = "{words}"',
         "[versions]",
         'kernelmdp = "0.1.0"',

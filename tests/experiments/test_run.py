@@ -197,8 +197,6 @@ def test_an_instance_of_its_own():
     assert CONFIG.system().spec["seed"] == 1
     other = RunConfig("rkhs", seed=1, env_options={"seed": 0, "horizon": 3})
     assert other.system().spec["seed"] == 0
-        RunConfig("rkhs", seed=1, env_options={"seed": 0, "horizon": 3}).system().spec["seed"] == 0
-    )
 
 
 # Figures.

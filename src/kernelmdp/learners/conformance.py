@@ -13,6 +13,7 @@ from kernelmdp.kernels import Index, SquaredExponential
 from kernelmdp.learners.learner import Learner
 from kernelmdp.mdp import MDP, Episode, Gaussian, Known, Problem, play
 from kernelmdp.mdp.policy import Uniform
+from kernelmdp.types import AnyArray
 
 #: Episodes a learner is shown, and points at which its models are asked.
 EPISODES, PROBES = 4, 32
@@ -117,7 +118,7 @@ def _episodes(problem: Problem) -> list[Episode]:
     return [play(truth, Uniform(problem.actions, key), start, key=key).on_host() for key in keys]
 
 
-def _arrays(state: object) -> list[np.ndarray]:
+def _arrays(state: object) -> list[AnyArray]:
     leaves = jax.tree.leaves(state)
     return [leaf for leaf in leaves if eqx.is_inexact_array_like(leaf)]
 

@@ -20,7 +20,8 @@ from scipy import stats
 
 from kernelmdp.domains import Domain, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.types import Key
+from kernelmdp.numerics.factor import is_traced
+from kernelmdp.types import AnyArray, Key
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -209,9 +210,12 @@ class Categorical(Noise):
         chosen = jax.random.categorical(key, jnp.log(onto_simplex(means)), axis=1)
         return jnp.asarray(np.array(self.states.points))[chosen]
 
-    def embed(self, outcomes: Any) -> np.ndarray:
-        gaps = np.abs(np.asarray(outcomes)[:, None, :] - np.array(self.states.points)[None])
-        return np.eye(self.states.count)[gaps.sum(axis=2).argmin(axis=1)]
+    def embed(self, outcomes: Any) -> AnyArray:
+        # On the host outside programs: a dispatch would cost more than the arithmetic.
+        library = jnp if is_traced(outcomes) else np
+        points = library.asarray(np.array(self.states.points))
+        gaps = library.abs(library.asarray(outcomes)[:, None, :] - points[None])
+        return library.eye(self.states.count)[gaps.sum(axis=2).argmin(axis=1)]
 
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         raise NotImplementedError("not additive: see outcomes")
