@@ -57,10 +57,10 @@ def shop() -> km.envs.Environment:
         metric=(0.2, 1.0),
     )
     smooth = km.kernel("se([1.0, 6.0, 0.6])")  # lengthscales of level, stock and price
-    return km.envs.Environment(
-        name="shop",
-        mdp=mdp,
+    return km.Environment.of(
+        mdp,
         start=START,
+        name="shop",
         reward_kernel=smooth,
         transition_kernel=smooth @ km.kernels.Index(2),
         offset="identity",  # changes are learned,

@@ -78,8 +78,8 @@ def test_an_error_that_is_not_known_is_not_covered(setting):
     unknown = changed(exact.transition, error=math.inf, error_kind="inducing")
     sets = sure.sets(changed(exact, transition=unknown), episode=1, **COMMON)
     plain = sure.sets(exact, episode=1, **COMMON)
-    assert not sets.covered
-    assert "transition is learned on inducing points" in sets.reason
+    assert not sets.coverage.covered
+    assert "transition is learned on inducing points" in str(sets.coverage)
     assert sets.plausible.beta_transition == plain.plausible.beta_transition
     assert np.isfinite(sets.plausible.slack_transition)
 

@@ -104,7 +104,7 @@ def test_smooth_reward_is_a_kernel_function():
 
 def test_suggested_kernel_is_smooth_in_cosine_and_sine():
     for short, part in ((False, 1.0), (True, 0.5)):
-        kernel = make("pendulum-swingup", short=short).transition_kernel.kernel
+        kernel = make("pendulum-swingup", short=short).problem.transition_kernel.kernel
         scales = part * np.array([1, 1, 10, 2])
         features = np.stack(
             [np.cos(POINTS[:, 0]), np.sin(POINTS[:, 0]), POINTS[:, 1], POINTS[:, 2]], axis=1

@@ -109,7 +109,7 @@ def test_a_valid_run_passes(valid):
 def test_the_theorem_beside_a_run(valid):
     """Its curve is in the folder, its name in the configuration, and the regret is below it."""
     name = "Theorem 1, improved, for all T at once with probability 0.9"
-    assert tomllib.loads((valid / "config.toml").read_text())["found"]["bound"] == name
+    assert tomllib.loads((valid / "config.toml").read_text())["theory"]["bound"] == name
     numbers, values = read_bound(valid)
     assert numbers.tolist() == [1, 2, 3, 5]
     regret = read_columns(valid)["cumulative_regret"]
@@ -259,5 +259,5 @@ def test_folders_without_data(kmdp, copied, tmp_path):
     for name in ("format", "version"):
         description.pop(name)
     archive.write(copied / "checkpoint", description | {"agent": other.agent}, arrays)
-    with pytest.raises(CheckpointError, match="the checkpoint holds random with seed 1"):
+    with pytest.raises(CheckpointError, match="holds random with seed 1, not this run"):
         audit(copied)

@@ -11,6 +11,7 @@ from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
 from kernelmdp.confidence import NO_THEOREM
 from kernelmdp.experiments import Result, Table, run_bound
 from kernelmdp.experiments.bounds import write_curve
+from kernelmdp.experiments.constants import regularisers_of
 from kernelmdp.mdp import Gaussian
 from kernelmdp.report import draw_regret, read, read_bound
 from kernelmdp.theory import gain_bound, theorem1
@@ -135,7 +136,7 @@ def ends(points, after):
     [
         (LINE, {"confidence": "practical"}, "beta is scaled by 0.1"),
         (LINE, {"confidence": Confidence(scale=2.0)}, "beta is larger than the theorem's"),
-        (LINE, {"update": "step"}, "learns within episodes"),
+        (LINE, {"update": "step"}, "policies change within an episode"),
         (LINE, {"first": "random"}, "the first episode is random"),
         (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),
         (LINE, {"kind": km.Greedy}, "no theorem is about this agent"),
@@ -184,7 +185,7 @@ def test_maximum_gains_beside_the_curve(folder):
     """Of all steps so far, with the regulariser that the agent learns with."""
     bounds = read(folder).bounds
     agent = km.GPUCRL(LINE, confidence="valid")
-    for role, noise in zip(("reward", "transition"), agent.regularisers(), strict=True):
+    for role, noise in zip(("reward", "transition"), regularisers_of(agent), strict=True):
         kernel = getattr(agent.problem, f"{role}_kernel")
         given = {"domain": agent.problem.points, "noise_variance": noise}
         most = [gain_bound(kernel, n=episode * H, **given) for episode in (1, 2, 3, 4)]
@@ -194,5 +195,5 @@ def test_maximum_gains_beside_the_curve(folder):
 def test_result_draws_the_curve(folder):
     curve = read_bound(folder)
     rows = [{name: 1.0 for name in COLUMNS}]
-    axes = Result("line", "gp-ucrl", "", Table(rows), "Theorem 1; so far", curve).plot()
+    axes = Result("line", "gp-ucrl", NO_THEOREM, Table(rows), "Theorem 1; so far", curve).plot()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["gp-ucrl", "Theorem 1"]

@@ -81,7 +81,7 @@ def test_policy_is_worth_what_was_planned():
 
 
 def test_at_nodes_is_the_policy_itself():
-    plan = points_for(1)(make(TRUTH), key=KEY)
+    plan = points_for(1).plan(make(TRUTH), key=KEY)
     nodes = jnp.asarray(plan.grid.nodes)
     for period in (0, H - 1):
         np.testing.assert_allclose(
@@ -129,7 +129,7 @@ def test_order_of_optimistic_values(m):
     ):
         value[name] = planner.plan(make(family, m), key=KEY).values
     bonus = dataclasses.replace(planner, optimism="bonus")
-    value["bonus"] = bonus(make(centred, m, lipschitz=SLOPE), key=KEY).values
+    value["bonus"] = bonus.plan(make(centred, m, lipschitz=SLOPE), key=KEY).values
     slack = 1e-9 if m == 1 else 3e-2
     pairs = ("ellipsoid", "ball"), ("ball", "box"), ("box", "wide"), ("ball", "bonus")
     for less, more in pairs:
@@ -290,7 +290,7 @@ def test_ties_are_broken_by_the_seed():
 
 def test_values_are_clipped_at_their_trivial_bound():
     family = dataclasses.replace(FAMILY, widths=jnp.array([5.0, 0.5]))
-    plan = points_for(1)(make(family, reward_range=(-1.0, 1.0)), key=KEY)
+    plan = points_for(1).plan(make(family, reward_range=(-1.0, 1.0)), key=KEY)
     assert float(jnp.max(plan.values[0])) <= H + 1e-12
     assert float(jnp.max(plan.values[H - 1])) <= 1 + 1e-12
 

@@ -87,7 +87,7 @@ STARTS = jnp.array([[0.9, -0.4], [0.1, 0.7]])
 @pytest.fixture(scope="module")
 def played():
     """Two episodes side by side."""
-    return rollout(GLIDER, SMALL(GLIDER, key=KEY).policy, STARTS, key=KEY)
+    return rollout(GLIDER, SMALL.plan(GLIDER, key=KEY).policy, STARTS, key=KEY)
 
 
 # How good.
@@ -99,7 +99,7 @@ def test_near_the_riccati_optimum(played):
     found = float(jnp.sum(played[2][:, 0]))
     assert best * 1.05 <= found <= best + 1e-9
     # Planned once, from nothing, is a little worse than replanned.
-    assert best * 1.1 <= SMALL(GLIDER, key=KEY).value(STARTS[0]) <= best + 1e-9
+    assert best * 1.1 <= SMALL.plan(GLIDER, key=KEY).value(STARTS[0]) <= best + 1e-9
 
 
 def test_the_best_of_finitely_many_sequences():
@@ -120,7 +120,7 @@ def test_what_was_planned_before_helps():
     few = MPCPlanner(horizon=H, samples=16, elites=4, iterations=1, polish=0, first_rounds=1)
     start = jnp.array([0.9, -0.4])
 
-    class Cold(type(few(GLIDER, key=KEY).policy)):
+    class Cold(type(few.plan(GLIDER, key=KEY).policy)):
         def decide(self, memory, states, period):
             return self.actions(states, period), memory
 
@@ -130,7 +130,7 @@ def test_what_was_planned_before_helps():
 
         return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(KEY, 64)))
 
-    warm, cold = returns(type(few(GLIDER, key=KEY).policy)), returns(Cold)
+    warm, cold = returns(type(few.plan(GLIDER, key=KEY).policy)), returns(Cold)
     gain = warm - cold
     assert gain.mean() > 4 * gain.std() / np.sqrt(len(gain))
 
@@ -146,7 +146,7 @@ def test_luck_reaches_what_actions_cannot(form, optimism):
     planner = MPCPlanner(horizon=4, samples=60, elites=8, optimism=optimism)
     start = np.array([0.9, 0.9])
     rough = dataclasses.replace(planner, polish=0)
-    plain = rough(make(Unsure(jnp.asarray(0.3), "none"), horizon=4), key=KEY).value(start)
+    plain = rough.plan(make(Unsure(jnp.asarray(0.3), "none"), horizon=4), key=KEY).value(start)
     assert plain == pytest.approx(4 * -1.5 * 0.81, abs=0.2)
     hoped = planner.plan(make(Unsure(jnp.asarray(0.3), form), horizon=4), key=KEY).value(start)
     side = 0.3 / np.sqrt(2) if form == "radius" else 0.3
@@ -179,20 +179,22 @@ def test_rewards_stay_in_their_range():
 
 
 def test_same_key_same_actions_within_bounds():
-    policy = SMALL(GLIDER, key=KEY).policy
+    policy = SMALL.plan(GLIDER, key=KEY).policy
     states = jnp.asarray(np.random.default_rng(0).uniform(-5, 5, (20, 2)))
     act = jit(lambda policy, states: policy.actions(states, jnp.asarray(2)))
     actions = act(policy, states)
-    np.testing.assert_array_equal(actions, act(SMALL(GLIDER, key=KEY).policy, states))
+    np.testing.assert_array_equal(actions, act(SMALL.plan(GLIDER, key=KEY).policy, states))
     assert jnp.all(jnp.abs(actions) <= 1)
     rough = dataclasses.replace(SMALL, polish=0)  # polished, both keys come to the same top
-    first, second = (act(rough(GLIDER, key=jax.random.key(n)).policy, states[:2]) for n in (0, 1))
+    first, second = (
+        act(rough.plan(GLIDER, key=jax.random.key(n)).policy, states[:2]) for n in (0, 1)
+    )
     assert not np.allclose(first, second)
 
 
 def test_episodes_side_by_side_and_outside_compiled_programs_agree(played):
     states, actions, *_ = played
-    player = SMALL(GLIDER, key=KEY).policy.player()
+    player = SMALL.plan(GLIDER, key=KEY).policy.player()
     assert isinstance(player, Player)
     for period in range(H):
         action = player(np.asarray(states[period, 1]), period)
@@ -277,7 +279,7 @@ def test_termination_ends_rewards_in_plans_and_rollouts():
         states=Box([-9.0], [9.0]),
         termination=lambda points, after: after[:, 0] > 1.0,
     )
-    assert dataclasses.replace(SMALL, polish=0)(doomed, key=KEY).value([0.0]) == 3
+    assert dataclasses.replace(SMALL, polish=0).plan(doomed, key=KEY).value([0.0]) == 3
 
 
 def test_of_plans_that_last_the_one_that_comes_to_rest():
@@ -376,10 +378,10 @@ def test_what_cannot_be_planned():
         transition_noise=Categorical(table),
     )
     with pytest.raises(ArgumentError, match="'grid' for a table"):
-        SMALL(tabular, key=KEY)
+        SMALL.plan(tabular, key=KEY)
     both = make(Known(cost, glide), actions=join(a=Box([0.0], [1.0]), b=table))
     with pytest.raises(ArgumentError, match="a box or a finite set"):
-        SMALL(both, key=KEY)
+        SMALL.plan(both, key=KEY)
     bonus = MPCPlanner(optimism="bonus")
     with pytest.raises(ArgumentError, match="where L is infinite"):
         bonus(make(Unsure(jnp.asarray(0.1))), key=KEY)

@@ -50,13 +50,15 @@ def test_saved_and_loaded_it_goes_on_the_same(name, tmp_path):
     play(agent, 2)
     agent.save(tmp_path / "agent")
     loaded = km.load(tmp_path / "agent")
-    assert loaded.config.prior == PRIORS[name]
+    assert as_prior(loaded.config.prior) == as_prior(PRIORS[name])
     assert tiny.same(agent, loaded)
     play(agent, 1, start=2)
     play(loaded, 1, start=2)
     assert tiny.same(agent, loaded)
     found = agent.learner.info(agent.state)
     assert set(found) == {
+        "gain_reward",
+        "gain_transition",
         "r_hat",
         "effective_sample_size",
         "acceptance",

@@ -120,7 +120,9 @@ def saved_settings(config: AgentConfig) -> tuple[dict[str, Any], dict[str, str]]
         value = getattr(config, name)
         written = WRITERS.get(name, _plain_or_none)(value)
         if (written is None and value is not None) or _imports(written):
-            given[name] = repr(value) if not callable(value) else f"the function {value.__name__}"
+            given[name] = (
+                f"the function {value.__name__}" if inspect.isfunction(value) else repr(value)
+            )
         else:
             settings[name] = written
     return settings, given

@@ -42,8 +42,8 @@ class RunConfig:
     {'confidence': {'delta': 0.2}}
     """
 
-    env: str
-    agent: str = "gp-ucrl"
+    env: Any
+    agent: Any = "gp-ucrl"
     seed: int = 0
     env_options: dict[str, Any] = dataclasses.field(default_factory=dict)
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)

@@ -42,7 +42,8 @@ def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> Co
     >>> import kernelmdp as km
     >>> class Idle(km.Random):
     ...     def learn(self, episodes, *, progress=True):
-    ...         return km.experiments.Result("river", "idle", None, km.experiments.Table([]))
+    ...         return km.experiments.Result(
+    ...             "river", "idle", self.coverage, km.experiments.Table([]))
     >>> try:
     ...     check_agent(lambda task, seed: Idle(task, seed=seed), task=km.make("riverswim"))
     ... except km.errors.ConformanceError as error:

@@ -83,7 +83,7 @@ def _states(agent: Agent) -> np.ndarray:
     space = agent.problem.states
     if space.finite:
         return np.array(space.spread(1))
-    counts = STATES if agent.planner.tabulates else STATES_BY_MPC
+    counts = STATES_BY_MPC if agent.planner.replans else STATES
     count = counts[space.dimension]
     axes = [np.linspace(low, high, count) for low, high in zip(*space.extent, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)

@@ -59,7 +59,7 @@ def read_plan(given: Any) -> StudyPlan:
     >>> len(plan.trials)
     12
     >>> plan.trials[0].name
-    'rkhs-psrl-seed0-horizon=3-08a1dc33'
+    'rkhs-psrl-seed0-horizon=3-2709bd19'
     """
     if isinstance(given, Mapping):
         table, usual = dict(given), None

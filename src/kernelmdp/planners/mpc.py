@@ -7,7 +7,7 @@ as the search, and sees as far as its horizon: no error is known.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -54,6 +54,7 @@ class MPCPlanner(Planner):
     family's next state is chosen: searched in the "ball" of plausible ones, in the "box" around it,
     or not at all with a "bonus" of L times its radius.
 
+    >>> from kernelmdp import Box
     >>> from kernelmdp.mdp import MDP, SILENT, Known
     >>> mdp = MDP(
     ...     Known(lambda z: -(z[:, 0] ** 2), lambda z: z[:, :1] + z[:, 1:]),
@@ -67,6 +68,8 @@ class MPCPlanner(Planner):
     >>> plan.policy([1.2], 0).round(2).tolist(), round(plan.value([1.2]), 1)
     ([-0.5], -2.0)
     """
+
+    replans: ClassVar[bool] = True
 
     horizon: int = 30
     samples: int = 40

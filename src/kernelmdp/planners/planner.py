@@ -51,6 +51,8 @@ class Planner(Protocol):
     #: Whether plans are optimal but for the spacing of a grid: those the theorems are about.
     optimal: ClassVar[bool] = False
 
+    #: Whether the policy searches anew at every state, which takes a while.
+    replans: ClassVar[bool] = False
     #: Whether plans are good to a tolerance that falls with the episode, as the paper's are.
     approximate: ClassVar[bool] = False
 

@@ -30,7 +30,9 @@ class Setting(NamedTuple):
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
-    >>> Setting(agent.beliefs, *agent.noises).noise_floors
+    >>> problem = agent.problem
+    >>> laws = problem.reward_noise, problem.transition_noise
+    >>> Setting(agent.beliefs, *laws).noise_floors
     (0.001, 0.001)
     """
 
