@@ -69,19 +69,20 @@ def mentions(found, word):
 @contextlib.contextmanager
 def play_with(monkeypatch, factor, *, stored):
     """A run whose sets are ``factor`` times as wide as they should be, ``stored`` says β how."""
-    real = km.GPUCRL.confidence_sets
+    real = km.GPUCRL.plausible
 
     def narrow(self):
-        sets = real(self)
+        sets, _ = real(self)
         betas = {n: factor * getattr(sets, n) for n in ("beta_reward", "beta_transition")}
-        return changed(sets, plausible=changed(sets.plausible, **betas))
+        sets = changed(sets, plausible=changed(sets.plausible, **betas))
+        return sets, sets.family(self.problem.mdp(sets.plausible))
 
     def diagnostics(self):
         names = ("beta_reward", "beta_transition")
         return {n: stored / factor * float(getattr(self.sets, n)) for n in names}
 
     with monkeypatch.context() as patch:
-        patch.setattr(km.GPUCRL, "confidence_sets", narrow)
+        patch.setattr(km.GPUCRL, "plausible", narrow)
         patch.setattr(km.GPUCRL, "diagnostics", diagnostics)
         yield
 

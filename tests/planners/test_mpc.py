@@ -384,8 +384,8 @@ def test_what_cannot_be_planned():
         SMALL.plan(both, key=KEY)
     bonus = MPCPlanner(optimism="bonus")
     with pytest.raises(ArgumentError, match="where L is infinite"):
-        bonus(make(Unsure(jnp.asarray(0.1))), key=KEY)
+        bonus.plan(make(Unsure(jnp.asarray(0.1))), key=KEY)
     with pytest.raises(ArgumentError, match="for ellipsoids"):
-        bonus(make(Unsure(jnp.asarray(0.1), "root")), key=KEY)
+        bonus.plan(make(Unsure(jnp.asarray(0.1), "root")), key=KEY)
     assert np.isnan(MPCPlanner(horizon=4).plan(GLIDER, key=KEY).value([0.0, 0.0]))
     assert MPCPlanner().query_points(GLIDER) is None

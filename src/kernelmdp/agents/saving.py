@@ -168,8 +168,10 @@ def _planner(value: Any) -> Any:
     if not isinstance(value, Planner):
         return _plain_or_none(value)
     name = PLANNERS.name_of(type(value))
+    if name is None:
+        return None
     fields = {"name": name} | plain(value)
-    return fields if name is not None and is_plain(fields) and _flat_fields(fields) else None
+    return fields if is_plain(fields) and _flat_fields(fields) else None
 
 
 def _flat_fields(fields: Mapping[str, Any]) -> bool:
