@@ -11,7 +11,7 @@ from jaxtyping import Float
 from kernelmdp.domains import Domain
 from kernelmdp.errors import DataError, ShapeError
 from kernelmdp.numerics.checks import float_array
-from kernelmdp.numerics.modules import Module
+from kernelmdp.numerics.modules import Module, changed
 from kernelmdp.types import AnyArray, ArrayLike
 
 A = TypeVar("A", bound=AnyArray)
@@ -70,8 +70,12 @@ class Episode(Module):
 
     def on_host(self) -> "Episode":
         """The same with NumPy arrays."""
-        parts = (self.states, self.actions, self.rewards, self.outcomes)
-        return Episode(*(np.asarray(part) for part in parts), terminated=self.terminated)
+        names = ("states", "actions", "rewards", "outcomes")
+        return changed(self, **{name: np.asarray(getattr(self, name)) for name in names})
+
+
+#: Copied with other arrays: a constructor costs more than the check of an episode.
+_BLANK = Episode(np.zeros((2, 1)), np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)))
 
 
 @runtime_checkable
@@ -140,7 +144,7 @@ def checked_episode(
     spaces.actions.require_inside("actions", arrays["actions"])
     if "outcomes" not in arrays:
         arrays["outcomes"] = unwrapped(spaces.states, arrays["states"])
-    return Episode(**arrays, terminated=bool(terminated))
+    return changed(_BLANK, **arrays, terminated=bool(terminated))
 
 
 def checked_step(
