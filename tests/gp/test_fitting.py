@@ -19,7 +19,6 @@ from kernelmdp.gp.fitting import (
     some_rows,
     usual,
 )
-from kernelmdp.gp.hyperpriors import Hyperpriors
 from kernelmdp.gp.inducing import Shape
 
 N = 60
@@ -172,8 +171,6 @@ def test_settings_that_make_no_sense_are_refused(make, words, named):
 
 
 def test_priors_are_the_named_ones():
-    assert Hyperpriors().dynamics is DYNAMICS
-    assert Hyperpriors().reward is REWARD
 
 
 def test_rows_are_few_and_hold_the_last():

@@ -1,7 +1,6 @@
 """Whether a theorem covers a run: a value; the sentence is made where it is printed."""
 
 import dataclasses
-from collections.abc import Iterable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +24,6 @@ class Coverage:
     def covered(self) -> bool:
         """Whether every assumption of a theorem holds."""
         return self.theorem is not None and not self.reasons
-
-    def but(self, reasons: Iterable[str]) -> "Coverage":
-        """The same with more assumptions that fail, named first."""
-        return Coverage(self.theorem, (*reasons, *self.reasons))
 
     def __str__(self) -> str:
         if self.covered:

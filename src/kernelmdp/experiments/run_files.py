@@ -133,12 +133,6 @@ def read_history(place: pathlib.Path, config: RunConfig) -> tuple[list[Episode],
     return from_arrays(arrays), totals
 
 
-def read_columns(place: pathlib.Path) -> tuple[str, ...]:
-    """The columns of ``episodes.csv``; none where there is no whole first line."""
-    first = next(iter(read_lines(place / ROWS)), "")
-    return tuple(first.rstrip("\r\n").split(",")) if first.endswith("\n") else ()
-
-
 def read_rows(place: pathlib.Path) -> list[dict[str, Any]]:
     """Rows on disk; a last one cut short by a crash is left out."""
     whole: list[dict[str, Any]] = []

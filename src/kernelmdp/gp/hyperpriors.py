@@ -1,6 +1,5 @@
 """What is believed of a kernel's parameters before any data."""
 
-import dataclasses
 import math
 from typing import NamedTuple
 
@@ -52,26 +51,3 @@ ENDINGS = Habits(
     signal=Belief(1.0, 1.0, 0.5, 3.0),
     noise=Belief(0.15, 1.0, 0.1, 1.0),
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Hyperpriors:
-    """The priors of all that an agent fits.
-
-    >>> Hyperpriors().reward.lengthscale.high
-    0.5
-    """
-
-    #: Of dynamics. Medians and deviations that served on four control tasks without tuning;
-    #: lengthscales up to 20 widths let coordinates drop out.
-    dynamics: Habits = DYNAMICS
-    #: Of rewards. Rewards are often flat where one has been and not where one has not, so none is
-    #: taken for smooth over more than half the width of an axis, nor for smaller than half its
-    #: size.
-    reward: Habits = REWARD
-    #: Of rewards that have not been seen to depend on the state. Nothing is known of where they
-    #: do, so lengthscales stay below 0.3 widths.
-    sparse: Habits = SPARSE
-    #: Of ends of episodes. An end is one thing or the other, and steep: noise is what a smooth
-    #: function cannot follow, so it is a tenth or more.
-    endings: Habits = ENDINGS

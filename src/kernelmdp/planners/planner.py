@@ -4,7 +4,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from kernelmdp.domains import Domain
+from kernelmdp.mdp.episode import EpisodeSpaces
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.problem import Problem
@@ -13,22 +13,13 @@ from kernelmdp.types import ArrayLike, Key
 
 
 @runtime_checkable
-class Spaces(Protocol):
+class Spaces(EpisodeSpaces, Protocol):
     """Where a plan is made: what MDPs and problems have in common.
 
     >>> import kernelmdp as km
     >>> isinstance(km.make("riverswim").problem, Spaces)
     True
     """
-
-    @property
-    def states(self) -> Domain: ...
-
-    @property
-    def actions(self) -> Domain: ...
-
-    @property
-    def horizon(self) -> int: ...
 
     @property
     def transition_noise(self) -> Noise: ...
