@@ -170,9 +170,6 @@ def test_settings_that_make_no_sense_are_refused(make, words, named):
         make(**words)
 
 
-def test_priors_are_the_named_ones():
-
-
 def test_rows_are_few_and_hold_the_last():
     chosen = some_rows(1000, 50, key=jax.random.key(0))
     assert len(set(chosen)) == 50
