@@ -49,7 +49,6 @@ def test_each_is_short(block):
     "words",
     [
         ("mine:slope", "--agent", "mine:Curious"),
-        ("riverswim", "--agent", "mine:Curious"),
         (
             "rkhs",
             "--agent",
@@ -63,23 +62,23 @@ def test_each_is_short(block):
         ("rkhs", "--agent", "psrl", "--set", "prior=mine:Cautious"),
         ("rkhs", "--agent", "greedy", "--set", "reward_kernel=mine:Bump"),
     ],
-    ids=["env", "agent", "learner and planner", "confidence", "prior", "kernel"],
+    ids=["env and agent", "learner and planner", "confidence", "prior", "kernel"],
 )
 def test_by_name_from_the_command_line(mine, words, tmp_path):
     out = tmp_path / "run"
-    done = kmdp(mine, "run", *words, "--episodes", "2", "--out", str(out))
+    done = kmdp(mine, "run", *words, "--episodes", "1", "--out", str(out))
     assert done.returncode == 0, done.stderr
     named = [word.rpartition("=")[2] for word in words if "mine:" in word]
     config = (out / "config.toml").read_text()
     assert all(name in config for name in named)
-    again = kmdp(mine, "run", *words, "--episodes", "3", "--out", str(out))  # goes on
-    assert again.returncode == 0, again.stderr
-    assert len((out / "episodes.csv").read_text().splitlines()) == 4
+    assert len((out / "episodes.csv").read_text().splitlines()) == 2
 
 
 def test_diagnostics_of_an_agent_reach_the_file_and_the_data_frame(mine, tmp_path):
     out = tmp_path / "run"
-    kmdp(mine, "run", "riverswim", "--agent", "mine:Curious", "--episodes", "2", "--out", str(out))
+    words = ("run", "riverswim", "--agent", "mine:Curious", "--out", str(out), "--episodes")
+    for episodes in ("1", "2"):  # the second command goes on
+        assert kmdp(mine, *words, episodes).returncode == 0
     assert "reward_gain" in (out / "episodes.csv").read_text().splitlines()[0]
     assert km.read(out).episodes["reward_gain"].is_monotonic_increasing
 

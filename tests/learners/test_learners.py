@@ -30,10 +30,9 @@ def some_episodes(env, count):
     [
         (FixedKernels(), small_problem()),
         (FittedKernels(), small_problem().with_fitted_kernels()),
-        (FittedKernels(tabulates=True), small_problem().with_fitted_kernels()),
         (MCMC(km.priors.UnknownNoise()), small_problem()),
     ],
-    ids=["fixed", "fitted", "fitted for tables", "mcmc"],
+    ids=["fixed", "fitted", "mcmc"],
 )
 def test_conformance(learner, problem):
     report = check_learner(learner, problem=problem)
