@@ -1,5 +1,7 @@
 """Every learner keeps its contract; fixed kernels are learned in one compiled program."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -170,6 +172,14 @@ def test_the_certified_planner_by_name():
     low, high = plan.bounds([0.0])
     assert low <= plan.value([0.0]) <= high
     assert plan.error == pytest.approx((high - low) / 2)
+
+
+def test_no_certificate_where_outputs_are_correlated():
+    mixed = km.kernel("se(0.5) @ coregional([[1.0, 0.5], [0.5, 1.0]])")
+    known = {"norm_reward": 1.0, "norm_transition": 1.0}
+    problem = dataclasses.replace(km.make("rkhs-2d").problem, transition_kernel=mixed, **known)
+    with pytest.raises(ArgumentError, match="where outputs are correlated"):
+        km.planners.as_planner("certified", problem)
 
 
 def test_play_and_episode_types_are_one():

@@ -223,6 +223,8 @@ class Problem:
         """
         if self.reward is not None or self.norm_reward is None or self.norm_transition is None:
             raise ArgumentError("planner", "'grid' where norms are not known", "'certified'")
+        if self.transition_kernel.split(same_noise=False) is None:
+            raise ArgumentError("planner", "'grid' where outputs are correlated", "'certified'")
         parts = self.transition_kernel.parts()
         slopes = [kernel.facts(self.points).lipschitz for kernel in (self.reward_kernel, *parts)]
         return (
