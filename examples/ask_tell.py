@@ -38,7 +38,7 @@ def comfort(z: Any) -> Any:
 
 def learner() -> km.PSRL:
     """All that is known: which numbers there are, how long a batch is, what is wanted."""
-    problem = km.Problem.unknown(
+    problem = km.Problem.from_spaces(
         states=km.Box(low=LOW, high=HIGH),  # degrees of oven and heater
         actions=km.Box(low=[0.0], high=[1.0]),  # power
         horizon=MINUTES,

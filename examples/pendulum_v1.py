@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import kernelmdp as km
-from kernelmdp.cli import keep_compiled
+from kernelmdp.cli import enable_compilation_cache
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--torques", type=int, default=7)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    keep_compiled()  # programs are compiled once, and kept for the next start
+    enable_compilation_cache()  # programs are compiled once, and kept for the next start
     agent = km.PSRL(
         "Pendulum-v1",
         horizon=options.horizon,

@@ -18,8 +18,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.mdp import MDP, Gaussian, Known, monte_carlo_value
-from kernelmdp.mdp.policy import Sequence
+from kernelmdp.mdp import MDP, Gaussian, MeanModel, monte_carlo_value
+from kernelmdp.mdp.policy import OpenLoopPolicy
 
 WEEKS, STOCK = 12, 10.0
 START = (0.2, STOCK)  # hardly anybody knows the product yet
@@ -47,7 +47,7 @@ def next_week(z: jax.Array) -> jax.Array:
 def shop() -> km.envs.Environment:
     """The truth, and what is believed of it beforehand: smoothness, in the form of two kernels."""
     mdp = MDP(
-        Known(revenue, next_week),
+        MeanModel(revenue, next_week),
         states=km.Box(low=[0.0, 0.0], high=[1.5, STOCK]),
         actions=km.Box(low=[0.2], high=[1.0]),
         horizon=WEEKS,
@@ -79,7 +79,7 @@ def best_fixed_price(env: km.envs.Environment) -> tuple[float, float]:
     earned = {
         price: monte_carlo_value(
             env.mdp,
-            Sequence(jnp.full((WEEKS, 1), price)),
+            OpenLoopPolicy(jnp.full((WEEKS, 1), price)),
             START,
             episodes=2000,
             key=jax.random.key(0),

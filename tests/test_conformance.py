@@ -9,8 +9,8 @@ import kernelmdp as km
 from kernelmdp.errors import ArgumentError, ConformanceError
 from kernelmdp.kernels import Function, Linear, SquaredExponential, check_kernel
 from kernelmdp.mdp import Value
-from kernelmdp.mdp.policy import Sequence, Uniform
-from kernelmdp.planners import Planner, Unplanned
+from kernelmdp.mdp.policy import OpenLoopPolicy, UniformPolicy
+from kernelmdp.planners import Planner, UnplannedPolicy
 
 LINE = km.Box([-1.0], [1.0])
 
@@ -60,7 +60,9 @@ class Still(Planner):
     """Does nothing: worse than chance in the problem of the check."""
 
     def plan(self, mdp, *, start, key):
-        return Unplanned(policy=Sequence(jnp.ones((mdp.horizon, mdp.actions.dimension))))
+        return UnplannedPolicy(
+            policy=OpenLoopPolicy(jnp.ones((mdp.horizon, mdp.actions.dimension)))
+        )
 
 
 def test_a_planner_that_plans_badly_is_found_out():
@@ -73,7 +75,7 @@ class Chance(Planner):
     """A planner of a user's: any action."""
 
     def plan(self, mdp, *, start, key):
-        return Unplanned(policy=Uniform(mdp.actions, key))
+        return UnplannedPolicy(policy=UniformPolicy(mdp.actions, key))
 
 
 def test_an_agent_with_a_planner_of_ones_own_is_saved(tmp_path):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.envs.pendulum import Motion
+from kernelmdp.envs.pendulum import PendulumDynamics
 from kernelmdp.numerics.modules import KEPT, jit
 
 
@@ -50,10 +50,10 @@ def test_a_motion_asked_outside_a_program_is_compiled_once():
         compiled.append(name) if "backend_compile" in name else None
 
     points = jnp.ones((3, 3))
-    Motion(0.1, 2)(points)
+    PendulumDynamics(0.1, 2)(points)
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        Motion(0.1, 2)(points)
+        PendulumDynamics(0.1, 2)(points)
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
     assert not compiled

@@ -108,7 +108,7 @@ def system(m, horizon=10):
 
     import kernelmdp as km
     from kernelmdp.envs import Environment
-    from kernelmdp.mdp import MDP, Gaussian, Known
+    from kernelmdp.mdp import MDP, Gaussian, MeanModel
 
     def motion(z):
         states, push = z[:, :m], z[:, m:]
@@ -116,7 +116,7 @@ def system(m, horizon=10):
         return states + 0.2 * jnp.sin(after - states)
 
     mdp = MDP(
-        Known(lambda z: jnp.exp(-jnp.sum(z[:, :m] ** 2, axis=1)), motion),
+        MeanModel(lambda z: jnp.exp(-jnp.sum(z[:, :m] ** 2, axis=1)), motion),
         states=km.Box([-1.0] * m, [1.0] * m),
         actions=km.Box([-1.0], [1.0]),
         horizon=horizon,

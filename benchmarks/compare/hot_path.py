@@ -25,11 +25,11 @@ def limit(cell):
 def run(cell):
     import jax
 
-    from kernelmdp.cli import keep_compiled
+    from kernelmdp.cli import enable_compilation_cache
     from kernelmdp.envs import Environment
-    from kernelmdp.experiments import RunConfig, learning, regret
+    from kernelmdp.experiments import RunConfig, learning_loop, regret
 
-    keep_compiled()
+    enable_compilation_cache()
     agent = RunConfig(cell["problem"], cell["agent"]).make_agent()
     spent = defaultdict(float)
 
@@ -53,9 +53,9 @@ def run(cell):
     for name in ("optimum", "value"):
         setattr(evaluator, name, watched("judge", getattr(evaluator, name)))
     evaluator.containment = watched("coverage", evaluator.containment)
-    learning.widths = watched("widths", learning.widths)
+    learning_loop.widths = watched("widths", learning_loop.widths)
     rows, before, begin = [], {}, time.perf_counter()
-    for row in learning.interact(agent, cell["episodes"]):
+    for row in learning_loop.interact(agent, cell["episodes"]):
         now = time.perf_counter()
         whole = {**spent, "all": now - begin}
         if row["episode"] > 5:

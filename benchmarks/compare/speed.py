@@ -22,9 +22,9 @@ def limit(cell):
 
 
 def run(cell):
-    from kernelmdp.cli import keep_compiled
+    from kernelmdp.cli import enable_compilation_cache
 
-    keep_compiled()
+    enable_compilation_cache()
     if "exact" in cell:
         return exact(cell["exact"])
     sys.path.insert(0, str(HERE.parent / "control"))

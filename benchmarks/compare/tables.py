@@ -81,11 +81,11 @@ def room():
     import kernelmdp as km
     from kernelmdp.envs.environment import Environment
     from kernelmdp.kernels import Index, SquaredExponential
-    from kernelmdp.mdp import MDP, Gaussian, Known
+    from kernelmdp.mdp import MDP, Gaussian, MeanModel
 
     goal, width = jnp.asarray(ROOM["goal"]), ROOM["width"]
     mdp = MDP(
-        Known(
+        MeanModel(
             lambda z: jnp.exp(-jnp.sum((z[:, :2] - goal) ** 2, axis=1) / (2 * width**2)),
             lambda z: z[:, :2] + ROOM["step"] * z[:, 2:],
         ),
@@ -112,10 +112,10 @@ def room():
 
 def ours(cell, name, words):
     from kernelmdp.agents import AGENTS
-    from kernelmdp.cli import keep_compiled
+    from kernelmdp.cli import enable_compilation_cache
     from kernelmdp.experiments import interact
 
-    keep_compiled()
+    enable_compilation_cache()
     env, _ = problem(cell["problem"])
     agent = AGENTS[name](env, seed=cell["seed"], **words)
     begin, regret, later = time.process_time(), [], 0.0

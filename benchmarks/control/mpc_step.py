@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.mdp import MDP, SILENT, Known, Model, Outlook, rollout
-from kernelmdp.mdp.policy import Player
+from kernelmdp.mdp import MDP, NO_NOISE, MeanModel, Model, Prediction, rollout
+from kernelmdp.mdp.policy import PolicyPlayer
 from kernelmdp.numerics.modules import changed, jit
 from kernelmdp.planners import MPCPlanner
 
@@ -43,12 +43,12 @@ def pendulum_reward(z):
 
 def pendulum(key):
     mdp = MDP(
-        Known(pendulum_reward, pendulum_motion),
+        MeanModel(pendulum_reward, pendulum_motion),
         states=km.Box([-math.pi, -8.0], [math.pi, 8.0], periodic=[0]),
         actions=km.Box([-2.0], [2.0]),
         horizon=200,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
     )
     high = jnp.array([math.pi, 1.0])
     return mdp, jax.random.uniform(key, (10, 2), minval=-high, maxval=high)
@@ -77,12 +77,12 @@ def cart_pole_reward(z):
 
 def cart_pole(key):
     mdp = MDP(
-        Known(cart_pole_reward, cart_pole_motion),
+        MeanModel(cart_pole_reward, cart_pole_motion),
         states=km.Box([-10.0, -20.0, -math.pi, -40.0], [10.0, 20.0, math.pi, 40.0], periodic=[2]),
         actions=km.Box([-1.0], [1.0]),
         horizon=25,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
     )
     still = jnp.array([0.0, 0.0, math.pi, 0.0])[None, :]
     return mdp, mdp.states.nearest(still + 0.02 * jax.random.normal(key, (10, 4)))
@@ -140,10 +140,10 @@ class Inducing(Model):
         found = near @ self.weights
         state = points[:, :OUTPUTS] + 0.1 * found[:, :OUTPUTS]
         if self.factor is None:
-            return Outlook(found[:, OUTPUTS], state)
+            return Prediction(found[:, OUTPUTS], state)
         left = 1.0 - jnp.sum((near @ self.factor) ** 2, axis=1)
         deviation = jnp.sqrt(jnp.maximum(left, 1e-12))
-        return Outlook(found[:, OUTPUTS], state, deviation, radius=deviation)
+        return Prediction(found[:, OUTPUTS], state, deviation, radius=deviation)
 
 
 def synthetic(optimistic, rank=RANK):
@@ -158,15 +158,15 @@ def synthetic(optimistic, rank=RANK):
         states=km.Box([-1.0] * OUTPUTS, [1.0] * OUTPUTS),
         actions=km.Box([-1.0], [1.0]),
         horizon=200,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
     )
 
 
 def milliseconds(planner, mdp, repeats=40):
     """One decision: the least time, and that of the first with its compilation."""
     player = planner.plan(mdp, key=jax.random.key(0)).policy.player()
-    assert isinstance(player, Player)
+    assert isinstance(player, PolicyPlayer)
     state, times = np.full(mdp.states.dimension, 0.3), []
     for period in range(repeats):
         begin = time.perf_counter()

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.mdp import MDP, SILENT, Known, rollout
+from kernelmdp.mdp import MDP, NO_NOISE, MeanModel, rollout
 
 RESULTS = pathlib.Path(__file__).parent / "results" / "Pendulum-v1.json"
 FIRST = 3
@@ -34,12 +34,12 @@ def reward(z):
 
 
 MODEL = MDP(
-    Known(reward, motion),
+    MeanModel(reward, motion),
     states=km.Box([-math.pi, -8.0], [math.pi, 8.0], periodic=[0]),
     actions=km.Box([-2.0], [2.0]),
     horizon=200,
-    reward_noise=SILENT,
-    transition_noise=SILENT,
+    reward_noise=NO_NOISE,
+    transition_noise=NO_NOISE,
 )
 
 

@@ -20,9 +20,9 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.agents import AGENTS
-from kernelmdp.cli import keep_compiled
-from kernelmdp.experiments.learning import interact
-from kernelmdp.experiments.stepwise import Stepwise, play_by_step
+from kernelmdp.cli import enable_compilation_cache
+from kernelmdp.experiments.learning_loop import interact
+from kernelmdp.experiments.step_updates import StepwisePlayer, play_by_step
 from kernelmdp.mdp.mdp import rollout
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -33,7 +33,7 @@ class Enough(Exception):  # noqa: N818  (no error)
     """The policy is good, or steps have run out."""
 
 
-class Examined(Stepwise):
+class Examined(StepwisePlayer):
     """A player that is examined every few steps."""
 
     def __init__(self, agent, examine):
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=5)
     parser.add_argument("--limit", type=int, default=200)
     chosen = parser.parse_args()
-    keep_compiled()
+    enable_compilation_cache()
     RESULTS.mkdir(exist_ok=True)
     suffix = "" if chosen.update == "step" else "-episode"
     place = RESULTS / f"steps-{chosen.env}{suffix}.json"

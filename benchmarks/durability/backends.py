@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from kernelmdp.cli import keep_compiled
+from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import study
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    keep_compiled()
+    enable_compilation_cache()
     words = {
         "name": "backends",
         "episodes": options.episodes,

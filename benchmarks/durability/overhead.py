@@ -26,17 +26,17 @@ import time
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from kernelmdp.cli import keep_compiled
+from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import RunConfig, interact, study
-from kernelmdp.experiments.folder import RunFolder
-from kernelmdp.experiments.worker import one_core
+from kernelmdp.experiments.run_folder import RunFolder
+from kernelmdp.experiments.trial_worker import single_core_environment
 
 SKIPPED = 50
 
 
 def bare(config: RunConfig, episodes: int) -> float:
     """Seconds an episode of a loop that keeps nothing."""
-    keep_compiled()
+    enable_compilation_cache()
     agent = config.make_agent()
     begin = 0.0
     for row in interact(agent, episodes):
@@ -47,7 +47,7 @@ def bare(config: RunConfig, episodes: int) -> float:
 
 def recorded(config: RunConfig, episodes: int) -> tuple[float, float, list[tuple[float, float]]]:
     """Wall and processor seconds an episode, and those of them spent on recording each."""
-    keep_compiled()
+    enable_compilation_cache()
     agent = config.make_agent()
     spent: list[tuple[float, float]] = []
 
@@ -129,10 +129,10 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=800)
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
-    keep_compiled()
+    enable_compilation_cache()
     config = RunConfig(options.env, options.agent)
     print(f"fsync of 500 bytes: {1e3 * sync():.2f} ms")
-    with ProcessPoolExecutor(max_workers=1, env=one_core()) as pool:
+    with ProcessPoolExecutor(max_workers=1, env=single_core_environment()) as pool:
         wall, processor, spent = pool.submit(recorded, config, options.episodes).result()
     for name, whole, column in (("wall", wall, 0), ("processor", processor, 1)):
         times = [pair[column] for pair in spent]
@@ -149,7 +149,7 @@ def main() -> None:
             if name == "study":
                 found[name].append(studied(config, options.episodes))
             else:
-                with ProcessPoolExecutor(max_workers=1, env=one_core()) as pool:
+                with ProcessPoolExecutor(max_workers=1, env=single_core_environment()) as pool:
                     found[name].append(pool.submit(bare, config, options.episodes).result())
         last = ", ".join(f"{name} {1e3 * times[-1]:.3f} ms" for name, times in found.items())
         print(f"round {number + 1}: {last}", flush=True)

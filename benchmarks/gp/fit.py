@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from kernelmdp.gp.ard import Units
+from kernelmdp.gp.ard import ARDFamily
 from kernelmdp.gp.fit_config import SearchConfig
-from kernelmdp.gp.fitting import DYNAMICS, bounded, descend, in_blocks, objective
+from kernelmdp.gp.fitting import DYNAMICS, bounded, fitting_blocks, minimise, objective
 
 #: Coordinates, pendulums among them, and torques.
 SYSTEMS = {3: (1, 1), 6: (2, 2), 10: (3, 4)}
@@ -44,14 +44,14 @@ def problem(d: int, n: int, seed: int) -> tuple[Any, Any, Any]:
     y = (change + 0.01 * rng.normal(size=n))[:, None]
     widths = np.concatenate([np.full(pendulums, 2.0), np.full(pendulums, 16), np.full(torques, 4)])
     size = np.sqrt(np.mean(y**2, axis=0))
-    units = Units(jnp.asarray(widths), jnp.asarray(size), jnp.ones(d), tuple(range(pendulums)))
+    family = ARDFamily(jnp.asarray(widths), jnp.asarray(size), jnp.ones(d), tuple(range(pendulums)))
     few = n if n < MOST else MOST
-    blocks = in_blocks(x, y, most=few, blocks=-(-n // few), key=jax.random.key(seed))
-    return units, (blocks[0], blocks[1][:, :, 0], blocks[2]), jnp.asarray(DYNAMICS.rows(d))
+    blocks = fitting_blocks(x, y, most=few, blocks=-(-n // few), key=jax.random.key(seed))
+    return family, (blocks[0], blocks[1][:, :, 0], blocks[2]), jnp.asarray(DYNAMICS.rows(d))
 
 
 def ours(steps: int) -> Search:
-    return lambda loss, start: descend(loss, start, SearchConfig(steps=steps))
+    return lambda loss, start: minimise(loss, start, SearchConfig(steps=steps))
 
 
 def theirs(steps: int, linesearch: Any) -> Search:
@@ -88,10 +88,10 @@ def contenders() -> dict[str, Search]:
 
 
 def compiled(search: Search) -> Any:
-    def run(units: Any, blocks: Any, rows: Any) -> tuple[Any, Any]:
+    def run(family: Any, blocks: Any, rows: Any) -> tuple[Any, Any]:
         share = (jnp.log(rows[:, 0]) - jnp.log(rows[:, 2])) / jnp.log(rows[:, 3] / rows[:, 2])
         start = jnp.log(share) - jnp.log1p(-share)
-        free, value = search(objective(units, *blocks, rows), start)
+        free, value = search(objective(family, *blocks, rows), start)
         return bounded(free, rows), value
 
     return jax.jit(run)

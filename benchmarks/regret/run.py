@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from kernelmdp.cli import keep_compiled, value_of
+from kernelmdp.cli import enable_compilation_cache, parse_value
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.report import read_columns, slope
 
@@ -21,7 +21,7 @@ def contender(text: str) -> tuple[str, str, dict[str, object]]:
     """``name[:word=value,word=value]`` as a label, an agent and its words."""
     agent, _, words = text.partition(":")
     pairs = [word.partition("=") for word in words.split(",") if word]
-    return text, agent, {name: value_of(value) for name, _, value in pairs}
+    return text, agent, {name: parse_value(value) for name, _, value in pairs}
 
 
 def main() -> None:
@@ -33,8 +33,8 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE for the environment")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    keep_compiled()
-    env_options = {w.partition("=")[0]: value_of(w.partition("=")[2]) for w in options.set}
+    enable_compilation_cache()
+    env_options = {w.partition("=")[0]: parse_value(w.partition("=")[2]) for w in options.set}
     results = []
     for label, agent, words in options.agents:
         rows = []

@@ -20,12 +20,12 @@ import numpy as np
 import kernelmdp as km
 from kernelmdp import theory
 from kernelmdp.envs.gp_prior import gp_prior
-from kernelmdp.envs.rkhs import Expansion
-from kernelmdp.envs.smoothness import with_lipschitz
-from kernelmdp.envs.tabular import Lookup, prior_variance, table_kernels
-from kernelmdp.envs.unit_box import Coordinates
+from kernelmdp.envs.noise_lipschitz import with_lipschitz
+from kernelmdp.envs.rkhs import KernelExpansion
+from kernelmdp.envs.tabular import LookupTable, prior_variance, table_kernels
+from kernelmdp.envs.unit_box import StackedFunctions
 from kernelmdp.kernels.base import gram
-from kernelmdp.mdp import Categorical, Gaussian, Known
+from kernelmdp.mdp import Categorical, Gaussian, MeanModel
 from kernelmdp.planners import GridPlanner
 
 DELTA = 0.1
@@ -38,7 +38,7 @@ class Toy:
 
     problem: km.Problem
     #: From a seed the true means and their L; NaN where L is taken from the plans.
-    truth: Callable[[int], tuple[Known, float]]
+    truth: Callable[[int], tuple[MeanModel, float]]
     start: tuple[float, ...]
     episodes: int
     #: A bound of |R̄|, to which plans are clipped.
@@ -54,7 +54,7 @@ def rkhs() -> Toy:
     norms = (1.5, 1.25)
     environment = functools.partial(km.make, "rkhs", horizon=3)
 
-    def truth(seed: int) -> tuple[Known, float]:
+    def truth(seed: int) -> tuple[MeanModel, float]:
         drawn = environment(seed=seed)
         return drawn.mdp.model, drawn.lipschitz
 
@@ -72,14 +72,14 @@ def smooth() -> Toy:
     centres = jnp.asarray(points.spread(40))
     matrix = np.asarray(gram(kernel, centres, centres))
 
-    def expansion(rng: np.random.Generator) -> Expansion:
+    def expansion(rng: np.random.Generator) -> KernelExpansion:
         weights = rng.normal(size=len(matrix))
         weights /= math.sqrt(weights @ matrix @ weights)
-        return Expansion(kernel, centres, jnp.asarray(weights))
+        return KernelExpansion(kernel, centres, jnp.asarray(weights))
 
-    def truth(seed: int) -> tuple[Known, float]:
+    def truth(seed: int) -> tuple[MeanModel, float]:
         rng = np.random.default_rng(seed)
-        model = Known(expansion(rng), Coordinates((expansion(rng),)))
+        model = MeanModel(expansion(rng), StackedFunctions((expansion(rng),)))
         mdp = dataclasses.replace(environment.mdp, model=model, reward_range=(-1.0, 1.0))
         return model, float(
             with_lipschitz(mdp, state_points=(121,), action_points=(9,))[0].lipschitz
@@ -111,10 +111,10 @@ def table() -> Toy:
         norm_transition=norms[1],
     )
 
-    def truth(seed: int) -> tuple[Known, float]:
+    def truth(seed: int) -> tuple[MeanModel, float]:
         rng = np.random.default_rng(seed)
         P, R = rng.dirichlet(np.ones(S), (S, A)), rng.uniform(size=(S, A))
-        return Known(Lookup(jnp.asarray(R)), Lookup(jnp.asarray(P))), math.nan
+        return MeanModel(LookupTable(jnp.asarray(R)), LookupTable(jnp.asarray(P))), math.nan
 
     # |V − mean V| ≤ √S/2 · span, and plans are clipped to ±B_R a period.
     steepest = math.sqrt(S) * norms[0] * (H - 1)
@@ -135,7 +135,7 @@ def gp() -> Toy:
     # Plans are clipped to sup|R̄| ≤ C, which the theorem counts on.
     problem = dataclasses.replace(problem, norm_reward=level / top)
 
-    def truth(seed: int) -> tuple[Known, float]:
+    def truth(seed: int) -> tuple[MeanModel, float]:
         drawn = draw(seed)
         return drawn.mdp.model, drawn.lipschitz
 
@@ -181,11 +181,11 @@ def finite_gp() -> Toy:
     settings = km.Confidence(setting="gp", delta=DELTA)
     prior = km.gp.posterior(kernel, noise_variance=1.0, domain=problem.points)
 
-    def truth(seed: int) -> tuple[Known, float]:
+    def truth(seed: int) -> tuple[MeanModel, float]:
         reward, transition = (
             prior.sample(key=key) for key in jax.random.split(jax.random.key(seed))
         )
-        return Known(reward, Coordinates((transition,))), math.nan
+        return MeanModel(reward, StackedFunctions((transition,))), math.nan
 
     planner = GridPlanner(optimism="bonus")
     return Toy(problem, truth, (0.0,), 30, math.inf, None, settings, planner)
@@ -208,7 +208,7 @@ def _problem(environment: km.Environment, **words: Any) -> km.Problem:
 def _bounded(
     environment: km.Environment,
     norms: tuple[float, float],
-    truth: Callable[[int], tuple[Known, float]],
+    truth: Callable[[int], tuple[MeanModel, float]],
     *,
     episodes: int,
 ) -> Toy:

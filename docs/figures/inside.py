@@ -16,7 +16,7 @@ import numpy as np
 from shrink import shrunk
 
 import kernelmdp as km
-from kernelmdp.cli import keep_compiled
+from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.report import figures
 
@@ -109,11 +109,11 @@ def confidence(env: km.envs.Environment, agent: km.GPUCRL) -> None:
     z = jnp.asarray(np.stack([states, np.full(200, 0.5)], axis=1))
     truth = env.mdp.model(z)
     sets = agent.confidence_sets()
-    outlook = sets.plausible(z)
+    prediction = sets.plausible(z)
     widths = sets.half_widths(z)
     for axis, mean, width, true, what in (
-        (axes[0], outlook.reward, widths[0], truth.reward, "mean reward"),
-        (axes[1], outlook.state[:, 0], widths[1], truth.state[:, 0], "mean next state"),
+        (axes[0], prediction.reward, widths[0], truth.reward, "mean reward"),
+        (axes[1], prediction.state[:, 0], widths[1], truth.state[:, 0], "mean next state"),
     ):
         mean, width = np.asarray(mean), np.asarray(width)
         axis.fill_between(states, mean - width, mean + width, alpha=0.2, lw=0, label="valid")
@@ -181,7 +181,7 @@ def experiments() -> None:
 
 
 if __name__ == "__main__":
-    keep_compiled()
+    enable_compilation_cache()
     kernels()
     posteriors()
     env = km.make("rkhs", seed=1)

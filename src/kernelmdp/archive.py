@@ -36,7 +36,7 @@ UNREADABLE = (
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def put(path: Any, content: bytes) -> None:
+def write_atomically(path: Any, content: bytes) -> None:
     """Write beside the place, then rename: a crash leaves the old file or the new one.
 
     When this comes back the file is on disk; where it fails the old one is as it was.
@@ -78,7 +78,7 @@ def write(path: Any, description: dict[str, Any], arrays: dict[str, np.ndarray])
     with zipfile.ZipFile(whole, "w") as archive:
         for name, content in parts.items():
             archive.writestr(zipfile.ZipInfo(name, DATE), content)
-    put(path, whole.getvalue())
+    write_atomically(path, whole.getvalue())
 
 
 def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

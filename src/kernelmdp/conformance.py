@@ -29,7 +29,7 @@ class Checklist:
     """Promises as they are checked, one after the other.
 
     >>> promises = Checklist()
-    >>> promises.keep("one is one", 1 == 1, "another number")
+    >>> promises.require("one is one", 1 == 1, "another number")
     >>> promises.skip("two is prime", "nobody asked")
     >>> promises.found("numbers").skipped
     ('two is prime: nobody asked',)
@@ -39,7 +39,7 @@ class Checklist:
         self.checked: list[str] = []
         self.skipped: list[str] = []
 
-    def keep(self, promise: str, kept: bool, found: str) -> None:
+    def require(self, promise: str, kept: bool, found: str) -> None:
         """Count a promise as kept, or raise ``ConformanceError`` with what was found instead."""
         if not kept:
             raise ConformanceError(promise, found)

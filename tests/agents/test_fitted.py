@@ -227,21 +227,26 @@ def test_radii_are_in_units_of_the_state(planner, confidence):
     agent.learn(1, progress=False)
     sets, family = agent.plausible()
     points = jnp.asarray(agent.problem.points.spread(20))
-    outlook, scale = family.model(points), np.asarray(agent.beliefs.scale)
+    prediction, scale = family.model(points), np.asarray(agent.beliefs.scale)
     widest = np.asarray(sets.half_widths(points)[1])
-    if outlook.radius is not None:
-        reach = np.asarray(outlook.radius)[:, None] * np.array(family.metric)
-    elif outlook.root is not None:
-        reach = np.linalg.norm(np.asarray(outlook.root), axis=2)
+    if prediction.radius is not None:
+        reach = np.asarray(prediction.radius)[:, None] * np.array(family.metric)
+    elif prediction.root is not None:
+        reach = np.linalg.norm(np.asarray(prediction.root), axis=2)
     else:
-        reach = np.asarray(outlook.sides)
+        reach = np.asarray(prediction.sides)
     np.testing.assert_allclose((reach / scale).max(axis=1), widest, rtol=1e-9)
 
 
 def test_every_number_of_it_can_be_set(tmp_path):
-    settings = {"name": "fitted", "centres": 32, "alive": 0.6, "search": {"steps": 3}}
+    settings = {
+        "name": "fitted",
+        "inducing_points": 32,
+        "continuation_threshold": 0.6,
+        "search": {"steps": 3},
+    }
     agent = pendulum(km.Greedy, learner=settings)
-    assert agent.learner.settings.centres == 32
+    assert agent.learner.settings.inducing_points == 32
     assert agent.learner.settings.search.steps == 3
     agent.save(tmp_path / "agent")
     assert km.load(tmp_path / "agent").learner.settings == agent.learner.settings

@@ -12,8 +12,8 @@ from kernelmdp import GPUCRL, Box, FiniteSet, GridPlanner, Problem, kernels
 from kernelmdp.information import maximum_gain
 from kernelmdp.kernels.base import gram
 from kernelmdp.learners import prior_beliefs
-from kernelmdp.mdp import Gaussian, Known, StateGrid, optimal_values, play, policy_values
-from kernelmdp.mdp.policy import Uniform
+from kernelmdp.mdp import Gaussian, MeanModel, StateGrid, optimal_values, play, policy_values
+from kernelmdp.mdp.policy import UniformPolicy
 from kernelmdp.theory import theorem1
 from kernelmdp.theory.certificates import (
     episode_gap,
@@ -21,7 +21,7 @@ from kernelmdp.theory.certificates import (
     sum_certificate,
     visited_widths,
 )
-from kernelmdp.theory.chances import coverage, posterior_ranks
+from kernelmdp.theory.value_lemmas import coverage, posterior_ranks
 
 NOISE = 0.2
 
@@ -47,17 +47,17 @@ def test_posterior_draws_are_calibrated():
     problem = smooth_problem()
     prior = prior_beliefs(problem)
     grid = StateGrid(problem.states, (13,), problem.transition_noise)
-    menu = jnp.linspace(-1, 1, 5)[:, None]
+    action_set = jnp.linspace(-1, 1, 5)[:, None]
     start = jnp.zeros((1, 1))
 
     def value(model):
-        return grid.value_at(optimal_values(problem.mdp(model), grid, menu)[0], start)[0]
+        return grid.value_at(optimal_values(problem.mdp(model), grid, action_set)[0], start)[0]
 
     @eqx.filter_jit
     def experience(key):
         truth_key, policy_key, *keys = jax.random.split(key, 4)
         truth = prior.sample(key=truth_key)
-        mdp, policy = problem.mdp(truth), Uniform(problem.actions, policy_key)
+        mdp, policy = problem.mdp(truth), UniformPolicy(problem.actions, policy_key)
         episodes = [play(mdp, policy, start[0], key=k) for k in keys]
         points = jnp.concatenate(
             [jnp.concatenate([e.states[:-1], e.actions], axis=1) for e in episodes]
@@ -105,7 +105,7 @@ def toy_problem():
     )
 
 
-class Expansion(eqx.Module):
+class KernelExpansion(eqx.Module):
     centres: jax.Array
     weights: jax.Array
 
@@ -118,11 +118,11 @@ def draw_function(rng, points):
     weights = rng.normal(size=len(points))
     matrix = np.asarray(gram(KERNEL, jnp.asarray(points), jnp.asarray(points)))
     weights *= NORM / np.sqrt(weights @ matrix @ weights)
-    return Expansion(jnp.asarray(points), jnp.asarray(weights))
+    return KernelExpansion(jnp.asarray(points), jnp.asarray(weights))
 
 
 class Column(eqx.Module):
-    function: Expansion
+    function: KernelExpansion
 
     def __call__(self, points):
         return self.function(points)[:, None]
@@ -135,12 +135,12 @@ def runs():
     made = GPUCRL(problem, confidence="valid", planner=GridPlanner(state_points=41))
     z = problem.points.net(40)[0]
     grid = made.planner.grid(problem.mdp(made.beliefs.mean()))
-    menu = jnp.asarray(np.array(ACTIONS.points))
+    action_set = jnp.asarray(np.array(ACTIONS.points))
     found = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        truth = problem.mdp(Known(draw_function(rng, z), Column(draw_function(rng, z))))
-        best = np.asarray(optimal_values(truth, grid, menu))[0, 0]
+        truth = problem.mdp(MeanModel(draw_function(rng, z), Column(draw_function(rng, z))))
+        best = np.asarray(optimal_values(truth, grid, action_set))[0, 0]
         agent = copy.copy(made)
         agent.history, agent.seed = [], seed
         rows = []

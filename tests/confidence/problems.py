@@ -5,7 +5,7 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.confidence import Beliefs
-from kernelmdp.gp.means import Identity, Zero
+from kernelmdp.gp.mean_functions import IdentityMean, ZeroMean
 
 BOX = km.join(state=km.Box([0.0, 0.0], [1.0, 1.0]), action=km.Box([0.0], [1.0]))
 
@@ -37,7 +37,7 @@ def beliefs(
     return Beliefs(
         reward=make(reward_kernel, noise[0]) if reward is None else reward,
         transition=make(kernel, noise[1]),
-        offset=Identity(m) if identity else Zero(m),
+        offset=IdentityMean(m) if identity else ZeroMean(m),
         scale=jnp.broadcast_to(jnp.asarray(scale, float), (m,)),
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.confidence import Confidence, finite_beta
-from kernelmdp.mdp import Gaussian, Known
+from kernelmdp.mdp import Gaussian, MeanModel
 
 from ..gp.dense import Dense
 from .problems import beliefs
@@ -55,7 +55,7 @@ def run(confidence, kernel, m, seed, *, sigma=0.3, H=8, episodes=3):
     domain, all_points = table(), points_of(np.arange(40))
     reward = in_the_ball("se(0.2)", 1, rng, 1.0)[:, 0]
     transition = in_the_ball(kernel, m, rng, 1.0)
-    truth = Known(lookup(reward), lookup(transition))
+    truth = MeanModel(lookup(reward), lookup(transition))
     held = prior(kernel, sigma)
     ratios, seen = [], []
     for episode in range(1, episodes + 1):
@@ -173,9 +173,9 @@ def test_draws_of_the_prior_are_covered_on_a_box():
             assert sets.contains(truth, z)
             x = np.random.default_rng(seed * 9 + episode).random((5, 2))
             rng = np.random.default_rng(seed)
-            outlook = truth(jnp.asarray(x))
+            prediction = truth(jnp.asarray(x))
             noise = 0.2 * rng.standard_normal((5, 2))
-            now = now.condition(x, outlook.reward + noise[:, 0], outlook.state + noise[:, 1:])
+            now = now.condition(x, prediction.reward + noise[:, 0], prediction.state + noise[:, 1:])
 
 
 def test_a_compiled_kernel_widens_the_sets_by_what_it_may_miss():
@@ -197,7 +197,7 @@ def test_a_compiled_kernel_widens_the_sets_by_what_it_may_miss():
     # Of norm 1 and invisible to the compiled kernel: what it misses at its worst point.
     f = missed[worst] / np.sqrt(missed[worst, worst])
     assert missed[worst, worst] <= error
-    truth = Known(
+    truth = MeanModel(
         lambda q: jnp.asarray(f)[jnp.round(199 * q[:, 0]).astype(int)],
         lambda q: jnp.zeros((q.shape[0], 1)),
     )

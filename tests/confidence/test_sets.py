@@ -10,7 +10,7 @@ import pytest
 import kernelmdp as km
 from kernelmdp.confidence import Confidence, Plausible, as_confidence
 from kernelmdp.confidence.shapes import root
-from kernelmdp.mdp import MDP, SILENT, Gaussian, Known
+from kernelmdp.mdp import MDP, NO_NOISE, Gaussian, MeanModel
 
 from ..gp.dense import Dense
 from .problems import BOX, beliefs, data
@@ -55,22 +55,22 @@ def test_widths_match_the_dense_form(form):
             held, episode=3, **COMMON
         )
         assert float(sets.beta_transition) == pytest.approx(beta, rel=1e-9)
-        outlook = look(sets.plausible, queries)
-        np.testing.assert_allclose(outlook.reward, reward.mean, atol=1e-9)
+        prediction = look(sets.plausible, queries)
+        np.testing.assert_allclose(prediction.reward, reward.mean, atol=1e-9)
         wanted = beta_reward * np.sqrt(reward.variance)
-        np.testing.assert_allclose(outlook.reward_width, wanted, atol=1e-8)
-        np.testing.assert_allclose(outlook.state, queries[:, :2] + SCALE * state.mean, atol=1e-8)
+        np.testing.assert_allclose(prediction.reward_width, wanted, atol=1e-8)
+        np.testing.assert_allclose(prediction.state, queries[:, :2] + SCALE * state.mean, atol=1e-8)
         if radius is not None:
-            np.testing.assert_allclose(outlook.radius, radius, atol=1e-7)
+            np.testing.assert_allclose(prediction.radius, radius, atol=1e-7)
             continue
-        assert outlook.radius is None
+        assert prediction.radius is None
         if shape == "box":
             sides = beta * np.sqrt(np.diagonal(sigma, axis1=1, axis2=2))
-            np.testing.assert_allclose(outlook.sides, SCALE * sides, atol=1e-7)
+            np.testing.assert_allclose(prediction.sides, SCALE * sides, atol=1e-7)
             widest = sides.max(axis=1)
             np.testing.assert_allclose(sets.half_widths(jnp.asarray(queries))[1], widest, atol=1e-7)
             continue
-        found = np.asarray(outlook.root) @ np.swapaxes(outlook.root, 1, 2)
+        found = np.asarray(prediction.root) @ np.swapaxes(prediction.root, 1, 2)
         np.testing.assert_allclose(found, beta**2 * sigma * np.outer(SCALE, SCALE), atol=1e-6)
         np.testing.assert_allclose(sets.half_widths(jnp.asarray(queries))[1], top, atol=1e-6)
 
@@ -100,11 +100,11 @@ def test_first_episode_is_the_prior():
     oracle = 1.0 + 0.2 * np.sqrt(2 * np.log(30) / np.array([5, 10]))
     assert float(sets.beta_reward) == pytest.approx(oracle[0], abs=1e-14)
     assert float(sets.beta_transition) == pytest.approx(oracle[1], abs=1e-14)
-    outlook = sets.plausible(jnp.asarray(data(4, 2)[0]))
-    np.testing.assert_array_equal(outlook.reward, 0.0)
-    np.testing.assert_array_equal(outlook.state, 0.0)
-    np.testing.assert_allclose(outlook.reward_width, oracle[0], rtol=1e-14)
-    np.testing.assert_allclose(outlook.radius, oracle[1] * np.sqrt(2), rtol=1e-14)
+    prediction = sets.plausible(jnp.asarray(data(4, 2)[0]))
+    np.testing.assert_array_equal(prediction.reward, 0.0)
+    np.testing.assert_array_equal(prediction.state, 0.0)
+    np.testing.assert_allclose(prediction.reward_width, oracle[0], rtol=1e-14)
+    np.testing.assert_allclose(prediction.radius, oracle[1] * np.sqrt(2), rtol=1e-14)
 
 
 def test_the_paper_end_to_end():
@@ -166,7 +166,7 @@ def test_the_maximum_gain_is_computed_once(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(gains.dual.Ladder, "bound", refuse)
+    monkeypatch.setattr(gains.dual.CertificateLadder, "bound", refuse)
     monkeypatch.setattr(gains, "upper_bounds", refuse)
     assert ask() == first
     assert first[0] == 0.0
@@ -231,18 +231,18 @@ def test_gp_sets_look_at_the_cell_centre():
     assert float(sets.beta_reward) == pytest.approx(beta, rel=1e-12)
     assert float(sets.beta_transition) == pytest.approx(np.sqrt(beta**2 + 2 * np.log(2)), rel=1e-12)
 
-    outlook = look(sets.plausible, queries)
+    prediction = look(sets.plausible, queries)
     reward = Dense(km.kernel("se(0.5)"), points, rewards, 0.04, centres)
-    np.testing.assert_allclose(outlook.reward, reward.mean, atol=1e-9)
+    np.testing.assert_allclose(prediction.reward, reward.mean, atol=1e-9)
     np.testing.assert_allclose(
-        outlook.reward_width, beta * np.sqrt(reward.variance) + 1 / 4, atol=1e-8
+        prediction.reward_width, beta * np.sqrt(reward.variance) + 1 / 4, atol=1e-8
     )
     residuals = (outcomes - points[:, :2]) / SCALE
     state = Dense(km.kernel(FORMS["rotated"]), points, residuals, 0.04, centres)
     # The offset is known, and taken where the point is.
-    np.testing.assert_allclose(outlook.state, queries[:, :2] + SCALE * state.mean, atol=1e-8)
+    np.testing.assert_allclose(prediction.state, queries[:, :2] + SCALE * state.mean, atol=1e-8)
     wanted = float(sets.beta_transition) * np.sqrt(state.variance.sum(axis=1)) + np.sqrt(2) / 4
-    np.testing.assert_allclose(outlook.radius, wanted, atol=1e-7)
+    np.testing.assert_allclose(prediction.radius, wanted, atol=1e-7)
 
 
 def test_gp_sets_on_finite_and_mixed_domains():
@@ -286,7 +286,7 @@ def mdp_of(model, **changes):
         actions=BOX.factors[1][1],
         horizon=5,
         reward_noise=NOISE,
-        transition_noise=SILENT,
+        transition_noise=NO_NOISE,
         **({"reward_range": (-0.5, 0.7), "lipschitz": 3.0} | changes),
     )
 
@@ -300,7 +300,7 @@ def test_family_keeps_the_mdp_and_measures_in_the_scale():
     assert (family.horizon, family.states, family.transition_noise) == (
         5,
         BOX.factors[0][1],
-        SILENT,
+        NO_NOISE,
     )
     # |U(p) − U(p')| ≤ 3 |p − p'|, and |p − p'| ≤ 2 |(p − p')/scale|.
     assert float(family.lipschitz) == 6.0
@@ -336,8 +336,8 @@ def test_one_program_for_all_episodes(confidence):
     @eqx.filter_jit
     def use(mdp, z):
         traces.append(1)
-        outlook = mdp.model(z)
-        return outlook.reward + outlook.reward_width, outlook.state
+        prediction = mdp.model(z)
+        return prediction.reward + prediction.reward_width, prediction.state
 
     points = jnp.asarray(data(6, 2)[0])
     seen = []
@@ -364,8 +364,8 @@ def test_normalising_changes_neither_centre_nor_width():
         for shape in ("trace", "lmax"):
             chosen = Confidence(norm_reward=1.2 * root_c, norm_transition=0.7 * root_c, shape=shape)
             sets = chosen.sets(held, episode=3, **COMMON)
-            outlook = sets.plausible(jnp.asarray(data(6, 2, seed=9)[0]))
-            results.append([outlook.reward, outlook.reward_width, outlook.radius])
+            prediction = sets.plausible(jnp.asarray(data(6, 2, seed=9)[0]))
+            results.append([prediction.reward, prediction.reward_width, prediction.radius])
     for first, second in ((0, 2), (1, 3)):
         for a, b in zip(results[first], results[second], strict=True):
             np.testing.assert_allclose(a, b, atol=1e-9)
@@ -375,7 +375,7 @@ def test_coverage_of_known_reward_and_of_a_far_model():
     held = beliefs("se(0.6) @ index(2)", reward=lambda z: z[:, 0])
     sets = as_confidence("valid").sets(held, episode=1, **COMMON)
     points = jnp.asarray(data(6, 2)[0])
-    near = Known(lambda z: z[:, 0], lambda z: 0.5 * z[:, :2])
+    near = MeanModel(lambda z: z[:, 0], lambda z: 0.5 * z[:, :2])
     found = sets.containment(near, points)
     assert found.reward_ratio == 0.0
     beta = 1 + np.sqrt(2 * np.log(20))
@@ -383,8 +383,8 @@ def test_coverage_of_known_reward_and_of_a_far_model():
         float(np.max(np.linalg.norm(0.5 * points[:, :2], axis=1))) / beta, rel=1e-9
     )
     assert sets.contains(near, points)
-    far = Known(lambda z: z[:, 0] + 1e-3, lambda z: 0.5 * z[:, :2])
+    far = MeanModel(lambda z: z[:, 0] + 1e-3, lambda z: 0.5 * z[:, :2])
     assert sets.containment(far, points).reward_ratio == np.inf
     assert not sets.contains(far, points)
-    away = Known(lambda z: z[:, 0], lambda z: z[:, :2] + 9.0)
+    away = MeanModel(lambda z: z[:, 0], lambda z: z[:, :2] + 9.0)
     assert not sets.containment(away, points).transition

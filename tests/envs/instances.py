@@ -41,8 +41,8 @@ class Lookahead(Policy):
 
         def worth(action):
             own = jnp.broadcast_to(action[None, :], (states.shape[0], action.shape[0]))
-            outlook = self.mdp.model(jnp.concatenate([states, own], axis=1))
-            return outlook.reward + self.grid.stencil(outlook.state).read(after)
+            prediction = self.mdp.model(jnp.concatenate([states, own], axis=1))
+            return prediction.reward + self.grid.stencil(prediction.state).read(after)
 
         return self.choices[jnp.argmax(jax.lax.map(worth, self.choices), axis=0)]
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from kernelmdp.envs import cartpole_balance, cartpole_swingup, make
-from kernelmdp.envs.cartpole import CartPole
-from kernelmdp.envs.cartpole_swingup import OPTIMUM, STATES, Tip
+from kernelmdp.envs.cartpole import CartPoleDynamics
+from kernelmdp.envs.cartpole_swingup import OPTIMUM, STATES, TipReward
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.mdp import Policy, play
-from kernelmdp.mdp.policy import Sequence, Uniform
+from kernelmdp.mdp.policy import OpenLoopPolicy, UniformPolicy
 from tests.envs.instances import instance
 
 KEY = jax.random.key(0)
@@ -52,7 +52,7 @@ def test_swingup_moves_as_pilcos():
 
 def test_energy_is_kept_without_friction_and_lost_with_it():
     for friction in (0.0, 0.5):
-        system = CartPole(0.5, 0.7, 0.6, friction, 9.82, 10.0, 1e-5)
+        system = CartPoleDynamics(0.5, 0.7, 0.6, friction, 9.82, 10.0, 1e-5)
         state = jnp.asarray([[0.3, 1.0, 2.0, -3.0]])
         before = float(system.energy(state)[0])
 
@@ -78,9 +78,9 @@ def test_the_reward_of_the_tip():
         ]
     )
     gone = [0.0, 1 - math.exp(-0.5), 1 - math.exp(-0.36 / 0.125), 1 - math.exp(-1.44 / 0.125), 0.0]
-    np.testing.assert_allclose(Tip()(points), -np.array(gone), atol=1e-12)
+    np.testing.assert_allclose(TipReward()(points), -np.array(gone), atol=1e-12)
     # The published code has the pole on the other side in the reward: here 1.2 to the left.
-    assert float(Tip(-1)(points)[2]) == pytest.approx(math.exp(-1.8 / 0.125) - 1)
+    assert float(TipReward(-1)(points)[2]) == pytest.approx(math.exp(-1.8 / 0.125) - 1)
     assert make("cartpole-swingup", mirrored=True).known_reward.side == -1
 
 
@@ -91,7 +91,7 @@ def test_swingup_starts_hanging_and_stays_in_its_box():
     np.testing.assert_allclose(around.std(axis=0), 0.02, rtol=0.3)
     assert (np.cos(starts[:, 2]) < -0.99).all()
     for i in range(5):
-        policy = Uniform(env.mdp.actions, jax.random.key(i))
+        policy = UniformPolicy(env.mdp.actions, jax.random.key(i))
         episode = play(env.mdp, policy, jnp.asarray(starts[i]), key=KEY)
         inside = np.abs(np.asarray(episode.outcomes))[:, [0, 1, 3]]
         assert (inside < np.array(STATES.high)[[0, 1, 3]]).all()
@@ -103,7 +103,7 @@ def test_the_stored_optimum_of_swingup_is_within_reach():
     assert env.optimal_value(start) is OPTIMUM
     hanging = jnp.asarray([0.0, 0.0, -math.pi, 0.0])
     plan = jnp.asarray(cartpole_swingup.PLAN)[:, None]
-    earned = play(env.mdp, Sequence(plan), hanging, key=KEY).total
+    earned = play(env.mdp, OpenLoopPolicy(plan), hanging, key=KEY).total
     assert earned == pytest.approx(OPTIMUM.value, abs=OPTIMUM.error)
     for change in ({"mirrored": True}, {"horizon": 10}):
         with pytest.raises(UnknownPropertyError, match="optimal value is known for"):

@@ -10,8 +10,8 @@ import pytest
 
 from kernelmdp.envs import make, names
 from kernelmdp.errors import ArgumentError, DataError, DomainError, ShapeError
-from kernelmdp.mdp import Known, play
-from kernelmdp.mdp.policy import Uniform
+from kernelmdp.mdp import MeanModel, play
+from kernelmdp.mdp.policy import UniformPolicy
 from tests.envs.instances import NAMES, instance
 
 KEY = jax.random.key(0)
@@ -26,7 +26,7 @@ def test_what_every_environment_has(name):
     env = instance(name)
     m = env.mdp.states.dimension
     assert env.name == name
-    assert isinstance(env.mdp.model, Known)
+    assert isinstance(env.mdp.model, MeanModel)
     assert env.starts(KEY).shape == (m,)
     assert env.problem.transition_kernel.outputs == m
     assert env.problem.residual_noise.shape == (m,)
@@ -37,7 +37,7 @@ def test_what_every_environment_has(name):
     assert env.actions.shape[1] == env.mdp.actions.dimension
     points = jnp.asarray(env.mdp.points.spread(50))
     np.testing.assert_array_equal(env.known_reward(points), env.mdp.model(points).reward)
-    episode = play(env.mdp, Uniform(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
+    episode = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
     assert episode.states.shape == (env.mdp.horizon + 1, m)
     np.testing.assert_allclose(episode.states[1:], env.mdp.states.nearest(episode.outcomes))
     residuals = env.residuals(jnp.asarray(episode.points), episode.outcomes)

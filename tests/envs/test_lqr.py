@@ -14,7 +14,7 @@ from kernelmdp.envs.lqr import linear_quadratic, lqr_1d, lqr_2d, lqr_4d, quadrot
 from kernelmdp.errors import ArgumentError, DataError, DomainError, ShapeError
 from kernelmdp.learners import prior_beliefs
 from kernelmdp.mdp import rollout
-from kernelmdp.mdp.quadratic import system_of
+from kernelmdp.mdp.linear_quadratic import linear_quadratic_system
 from kernelmdp.planners import RiccatiPlanner
 
 KEY = jax.random.key(0)
@@ -48,11 +48,11 @@ def test_norms_are_those_of_features(cross, rng):
     points = jnp.asarray(rng.normal(size=(60, 3)))
     kernel = env.problem.reward_kernel.bind(env.mdp.points.names)
     features = np.asarray(jax.vmap(kernel.features)(points))
-    outlook = env.mdp.model(points)
-    weights = np.linalg.lstsq(features, np.asarray(outlook.reward), rcond=None)[0]
-    np.testing.assert_allclose(features @ weights, outlook.reward, atol=1e-10)
+    prediction = env.mdp.model(points)
+    weights = np.linalg.lstsq(features, np.asarray(prediction.reward), rcond=None)[0]
+    np.testing.assert_allclose(features @ weights, prediction.reward, atol=1e-10)
     assert np.linalg.norm(weights) == pytest.approx(env.problem.norm_reward, abs=1e-10)
-    moves = np.asarray(outlook.state) - np.asarray(points)[:, :2]
+    moves = np.asarray(prediction.state) - np.asarray(points)[:, :2]
     weights = np.linalg.lstsq(np.asarray(points), moves, rcond=None)[0]
     assert np.linalg.norm(weights) == pytest.approx(env.problem.norm_transition, abs=1e-10)
 
@@ -62,7 +62,7 @@ def test_a_cross_term_needs_its_kernel():
     with pytest.raises(ArgumentError, match="cross"):
         linear_quadratic("x", [[1.0]], [[1.0]], [[1.0]], [[1.0]], **words)
     env = linear_quadratic("x", [[1.0]], [[1.0]], [[1.0]], [[1.0]], cross=True, **words)
-    np.testing.assert_allclose(system_of(env.mdp).cost, [[1.0, 0.2], [0.2, 1.0]])
+    np.testing.assert_allclose(linear_quadratic_system(env.mdp).cost, [[1.0, 0.2], [0.2, 1.0]])
     assert env.problem.norm_reward == pytest.approx(np.sqrt(2.08))
 
 
@@ -148,14 +148,14 @@ def test_whole_spaces():
 
 
 def beliefs_after(env, episodes, seed, reward):
-    from kernelmdp.mdp.policy import Uniform
+    from kernelmdp.mdp.policy import UniformPolicy
 
     problem = km.agents.AgentConfig(reward=reward).problem_for(as_system(env))
     beliefs = prior_beliefs(problem)
     starts = jnp.broadcast_to(env.starts(KEY)[None, :], (episodes, env.mdp.states.dimension))
     key = jax.random.key(seed)
     states, actions, rewards, outcomes = rollout(
-        env.mdp, Uniform(env.mdp.actions, key), starts, key=key
+        env.mdp, UniformPolicy(env.mdp.actions, key), starts, key=key
     )
     points = jnp.concatenate([states[:-1], actions], axis=2)
     rows = (x.reshape(-1, *x.shape[2:]) for x in (points, rewards, outcomes))
@@ -204,7 +204,7 @@ def test_widths_of_states_shrink_without_actions():
     problem = env.problem
     beliefs = prior_beliefs(problem)
     points = jnp.stack([jnp.linspace(-1, 1, 30), jnp.zeros(30)], axis=1)
-    outlook = env.mdp.model(points)
-    beliefs = beliefs.condition(points, outlook.reward, outlook.state)
+    prediction = env.mdp.model(points)
+    beliefs = beliefs.condition(points, prediction.reward, prediction.state)
     width = np.asarray(sets_of(env, problem, beliefs, "valid").plausible.quadratic_width())
     assert width[1] > 10 * width[0]

@@ -13,7 +13,7 @@ from kernelmdp.envs.pendulum import (
     DAMPING,
     PULL,
     TORQUE,
-    Motion,
+    PendulumDynamics,
     SmoothReward,
     SparseReward,
     acceleration,
@@ -23,7 +23,7 @@ from kernelmdp.envs.pendulum import (
 from kernelmdp.envs.pendulum_swingup import OPTIMA, TORQUES, solve
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp import play
-from kernelmdp.mdp.policy import Sequence
+from kernelmdp.mdp.policy import OpenLoopPolicy
 from tests.envs.instances import instance
 
 POINTS = np.array([[3.0, 0.5, 1.0], [-math.pi, 0.0, -0.5], [0.1, -11.0, 0.1], [6.0, 9.0, 0.0]])
@@ -62,13 +62,13 @@ def test_energy_changes_by_the_work_of_torque_and_friction():
     points = jnp.asarray(POINTS)
     angle, speed, torque = points.T
     h = 1e-5
-    after = Motion(h, 1)(points)
+    after = PendulumDynamics(h, 1)(points)
     rate = (energy(after[:, 0], after[:, 1]) - energy(angle, speed)) / h
     power = speed * (TORQUE * torque - DAMPING * speed)
     np.testing.assert_allclose(rate, power, atol=0.05)
     np.testing.assert_allclose(acceleration(jnp.zeros(1), jnp.zeros(1), jnp.ones(1)), TORQUE)
     # A second of free swinging loses a little to friction and nothing to the integrator.
-    swung = Motion(1.0, 160)(jnp.array([[2.0, 0.0, 0.0]]))
+    swung = PendulumDynamics(1.0, 160)(jnp.array([[2.0, 0.0, 0.0]]))
     lost = energy(jnp.array(2.0), jnp.array(0.0)) - energy(swung[0, 0], swung[0, 1])
     assert 0 < float(lost) < 1.5
 
@@ -118,9 +118,13 @@ def test_macro_steps_are_held_base_steps():
     assert (base.mdp.horizon, macro.mdp.horizon) == (400, 100)
     choices = np.random.default_rng(0).integers(TORQUES.count, size=100)
     plan = jnp.asarray(np.array(TORQUES.points)[choices])
-    slow = play(macro.mdp, Sequence(plan), macro.starts(jax.random.key(0)), key=jax.random.key(0))
+    slow = play(
+        macro.mdp, OpenLoopPolicy(plan), macro.starts(jax.random.key(0)), key=jax.random.key(0)
+    )
     held = jnp.repeat(plan, 4, axis=0)
-    fast = play(base.mdp, Sequence(held), base.starts(jax.random.key(0)), key=jax.random.key(0))
+    fast = play(
+        base.mdp, OpenLoopPolicy(held), base.starts(jax.random.key(0)), key=jax.random.key(0)
+    )
     around = np.abs(
         np.exp(1j * np.asarray(slow.states)[:, 0]) - np.exp(1j * np.asarray(fast.states)[::4, 0])
     )
@@ -141,7 +145,7 @@ def test_stored_optima_are_near_what_a_coarse_grid_finds():
     assert known is OPTIMA[4, 0.2]
     assert value == pytest.approx(known.value, abs=5.0)
     episode = play(
-        env.mdp, Sequence(jnp.asarray(actions)), jnp.asarray(env.start), key=jax.random.key(0)
+        env.mdp, OpenLoopPolicy(jnp.asarray(actions)), jnp.asarray(env.start), key=jax.random.key(0)
     )
     assert 0.98 * known.value < episode.total < known.value + known.error
     earned = base_return(env, env.start, actions)

@@ -9,10 +9,16 @@ import numpy as np
 import pytest
 
 from kernelmdp.envs import make
-from kernelmdp.envs.pendulum_classic import HANGING, NOISY_OPTIMUM, STATES, Cost, Motion
+from kernelmdp.envs.pendulum_classic import (
+    HANGING,
+    NOISY_OPTIMUM,
+    STATES,
+    ClassicPendulumDynamics,
+    PendulumCost,
+)
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import play
-from kernelmdp.mdp.policy import Uniform
+from kernelmdp.mdp.policy import UniformPolicy
 from tests.envs.instances import instance
 
 KEY = jax.random.key(0)
@@ -23,8 +29,11 @@ POINTS = RNG.uniform([-math.pi, -6.0, -2.0], [math.pi, 6.0, 2.0], (50, 3))
 def test_motion_and_cost_are_those_of_gymnasium():
     classic = gymnasium.make("Pendulum-v1").unwrapped
     classic.reset(seed=0)
-    ours, costs = Motion()(jnp.asarray(POINTS)), Cost(after=False)(jnp.asarray(POINTS))
-    late = Cost(after=True)(jnp.asarray(POINTS))
+    ours, costs = (
+        ClassicPendulumDynamics()(jnp.asarray(POINTS)),
+        PendulumCost(after=False)(jnp.asarray(POINTS)),
+    )
+    late = PendulumCost(after=True)(jnp.asarray(POINTS))
     for point, after, cost, later in zip(POINTS, ours, costs, late, strict=True):
         classic.state = point[:2].copy()
         _, reward, *_ = classic.step(point[2:])
@@ -36,17 +45,17 @@ def test_motion_and_cost_are_those_of_gymnasium():
 
 def test_speed_is_clipped_by_the_projection_only():
     point = jnp.array([[math.pi / 2, 7.9, 2.0]])
-    after = Motion()(point)
+    after = ClassicPendulumDynamics()(point)
     assert float(after[0, 1]) == pytest.approx(7.9 + 0.05 * 21)
     assert float(STATES.nearest(after)[0, 1]) == 8.0
-    assert float(Cost(after=True)(point)[0]) == pytest.approx(
+    assert float(PendulumCost(after=True)(point)[0]) == pytest.approx(
         -((math.pi / 2 + 0.05 * 8.95) ** 2 + 6.4 + 0.004)
     )
 
 
 def test_rewards_at_known_points_and_their_range():
     still = jnp.array([[0.0, 0.0, 0.0], [-math.pi, 0.0, 0.0]])
-    np.testing.assert_allclose(Cost(after=True)(still), [0.0, -(math.pi**2)], atol=1e-12)
+    np.testing.assert_allclose(PendulumCost(after=True)(still), [0.0, -(math.pi**2)], atol=1e-12)
     for name in ("pendulum", "pendulum-noisy"):
         mdp = instance(name).mdp
         rewards = mdp.model(jnp.asarray(mdp.points.net(5000)[0])).reward
@@ -87,5 +96,5 @@ def test_the_stored_optimum_is_that_of_the_noisy_pendulum():
     assert instance("pendulum-noisy").optimal_value() is NOISY_OPTIMUM
     # Uniform torques are far from it.
     env = instance("pendulum-noisy")
-    random = play(env.mdp, Uniform(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
+    random = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
     assert random.total < 2 * NOISY_OPTIMUM.value

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from kernelmdp.envs import make
+from kernelmdp.envs.noise_lipschitz import with_lipschitz
 from kernelmdp.envs.rkhs import NORMS, REWARD_BAND, TRANSITION_BAND, expansion
-from kernelmdp.envs.smoothness import with_lipschitz
-from kernelmdp.envs.unit_box import Coordinates, unit_points
+from kernelmdp.envs.unit_box import StackedFunctions, unit_points
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import posterior
 from kernelmdp.kernels import SquaredExponential
-from kernelmdp.mdp import Gaussian, Known, monte_carlo_value, optimal_values, step
+from kernelmdp.mdp import Gaussian, MeanModel, monte_carlo_value, optimal_values, step
 from tests.envs.instances import instance, lookahead
 
 
@@ -37,11 +37,11 @@ def test_norms_are_exact_and_sups_in_their_bands(name, m, seed):
     total = sum(squared_norm(part) for part in parts)
     assert env.problem.norm_transition == pytest.approx(math.sqrt(total), rel=1e-9)
     assert total == pytest.approx(m * NORMS[m][1] ** 2, rel=1e-9)
-    outlook = env.mdp.model(jnp.asarray(env.mdp.points.spread(4000)))
-    assert np.abs(outlook.reward).max() < REWARD_BAND[1] + 0.02
-    assert np.abs(outlook.state).max() < TRANSITION_BAND[1] + 0.02
+    prediction = env.mdp.model(jnp.asarray(env.mdp.points.spread(4000)))
+    assert np.abs(prediction.reward).max() < REWARD_BAND[1] + 0.02
+    assert np.abs(prediction.state).max() < TRANSITION_BAND[1] + 0.02
     low, high = env.mdp.reward_range
-    assert low < outlook.reward.min() < outlook.reward.max() < high
+    assert low < prediction.reward.min() < prediction.reward.max() < high
 
 
 def test_a_given_norm_scales_the_function():
@@ -136,7 +136,7 @@ def test_raw_outcomes_are_unbiased_and_clipped_states_are_not():
     # The same function, stretched until its mean is half a deviation of noise from the border.
     part = env.mdp.model.transition.parts[0]
     stretched = dataclasses.replace(part, weights=part.weights * (0.95 / abs(means[place])))
-    model = Known(env.known_reward, Coordinates((stretched,)))
+    model = MeanModel(env.known_reward, StackedFunctions((stretched,)))
     mdp = dataclasses.replace(env.mdp, model=model)
     count, noise, truth = 1000, 0.1, 0.95 * np.sign(means[place])
     points = jnp.broadcast_to(net[place][None, :], (count, 2))

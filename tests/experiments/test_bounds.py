@@ -10,8 +10,8 @@ import kernelmdp as km
 from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
 from kernelmdp.confidence import NO_THEOREM
 from kernelmdp.experiments import Result, Table, run_bound
-from kernelmdp.experiments.bounds import write_curve
-from kernelmdp.experiments.constants import regularisers_of
+from kernelmdp.experiments.run_bounds import write_curve
+from kernelmdp.experiments.theorem_inputs import regularisers_of
 from kernelmdp.mdp import Gaussian
 from kernelmdp.report import draw_regret, read, read_bound
 from kernelmdp.theory import gain_bound, theorem1
@@ -137,7 +137,7 @@ def ends(points, after):
         (LINE, {"confidence": "practical"}, "beta is scaled by 0.1"),
         (LINE, {"confidence": Confidence(scale=2.0)}, "beta is larger than the theorem's"),
         (LINE, {"update": "step"}, "policies change within an episode"),
-        (LINE, {"first": "random"}, "the first episode is random"),
+        (LINE, {"first_episode": "random"}, "the first episode is random"),
         (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),
         (LINE, {"kind": km.Greedy}, "no theorem is about this agent"),
         (LINE, {"kind": km.PSRL}, "the truth is no draw of the prior"),

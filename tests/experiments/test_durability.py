@@ -17,13 +17,13 @@ import kernelmdp as km
 from kernelmdp import archive, cli
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning, StorageError
 from kernelmdp.experiments import RunConfig, run
-from kernelmdp.experiments.folder import lock
 from kernelmdp.experiments.recovery import as_text, from_text
+from kernelmdp.experiments.run_folder import lock
 from tests.agents import tiny
 
 CONFIG = RunConfig("riverswim", "random", 1, {"horizon": 5})
 EPISODES = 12
-FOLDER = sys.modules["kernelmdp.experiments.folder"]
+FOLDER = sys.modules["kernelmdp.experiments.run_folder"]
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        archive.put(tmp_path / "checkpoint", b"new")
+        archive.write_atomically(tmp_path / "checkpoint", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
     assert (tmp_path / "checkpoint").read_bytes() == b"old"
 
@@ -229,7 +229,7 @@ def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch, capsys):
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
-    monkeypatch.setattr(cli.learning, "keep_compiled", lambda: None)
+    monkeypatch.setattr(cli.learning, "enable_compilation_cache", lambda: None)
     words = ["run", "riverswim", "--agent", "random", "--seed", "1"]
     words += ["--set", "env.horizon=5"]
     monkeypatch.setattr(sys, "argv", ["kmdp", *words, "--out", str(tmp_path / "run")])

@@ -8,8 +8,8 @@ import pytest
 
 from kernelmdp.confidence import NO_THEOREM
 from kernelmdp.experiments import Result, RunConfig, Table
-from kernelmdp.experiments.maps import write_maps
-from kernelmdp.experiments.toml import to_toml
+from kernelmdp.experiments.state_maps import write_maps
+from kernelmdp.experiments.toml_writer import to_toml
 from kernelmdp.report.maps import read_maps
 
 SEEN = 3

@@ -7,7 +7,7 @@ from PIL import Image
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig, read_config, run
-from kernelmdp.experiments.playing import draw_episode, play_saved
+from kernelmdp.experiments.playback import draw_episode, play_saved
 from kernelmdp.experiments.run import load_run
 from kernelmdp.planners import MPCPlanner
 
@@ -37,7 +37,9 @@ def test_it_is_drawn(folder, tmp_path):
 
 
 def test_ours_are_drawn_too(tmp_path):
-    planner = MPCPlanner(horizon=3, samples=12, elites=3, iterations=1, first_rounds=1, polish=1)
+    planner = MPCPlanner(
+        horizon=3, samples=12, elites=3, iterations=1, first_rounds=1, ilqr_iterations=1
+    )
     agent = km.Random(km.make("cartpole-swingup", horizon=5), kernel="auto", planner=planner)
     draw_episode(agent, tmp_path / "it.gif", seed=0)
     assert (tmp_path / "it.gif").stat().st_size > 0

@@ -134,7 +134,7 @@ def test_a_crash(whole, tmp_path, damage):
 
 
 def test_checkpoints_are_written_on_the_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["kernelmdp.experiments.folder"], "PAUSE", 0.0)
+    monkeypatch.setattr(sys.modules["kernelmdp.experiments.run_folder"], "PAUSE", 0.0)
     seen = []
 
     def watch(rows, total, agent):
@@ -224,7 +224,7 @@ def test_figure(whole, tmp_path):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli.learning, "keep_compiled", lambda: None)
+    monkeypatch.setattr(cli.learning, "enable_compilation_cache", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])

@@ -18,14 +18,14 @@ import kernelmdp as km
 from kernelmdp import cli
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig
-from kernelmdp.experiments.cluster import FILES, play_remotely, read_files, write_files
-from kernelmdp.experiments.manifest import git_state, read_manifest
+from kernelmdp.experiments.csv_follower import CSVFollower
+from kernelmdp.experiments.ray_backend import FILES, play_remotely, read_files, write_files
 from kernelmdp.experiments.run import is_finished
-from kernelmdp.experiments.scalars import Scalars
 from kernelmdp.experiments.study_file import read_plan
-from kernelmdp.experiments.tail import Tail
-from kernelmdp.experiments.watching import Watch, duration
-from kernelmdp.experiments.worker import Outcome, one_core, play_trial
+from kernelmdp.experiments.study_manifest import git_state, read_manifest
+from kernelmdp.experiments.study_progress import StudyProgress, duration
+from kernelmdp.experiments.tensorboard import TensorBoardWriter
+from kernelmdp.experiments.trial_worker import Outcome, play_trial, single_core_environment
 from tests.columns import COLUMNS
 
 FILE = """
@@ -242,8 +242,15 @@ def test_a_trial_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
 
 def test_workers_have_one_core(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--mine")
-    assert one_core()["XLA_FLAGS"].split() == ["--mine", "--xla_cpu_multi_thread_eigen=false"]
-    assert one_core()["NPROC"] == one_core()["OPENBLAS_NUM_THREADS"] == "1"
+    assert single_core_environment()["XLA_FLAGS"].split() == [
+        "--mine",
+        "--xla_cpu_multi_thread_eigen=false",
+    ]
+    assert (
+        single_core_environment()["NPROC"]
+        == single_core_environment()["OPENBLAS_NUM_THREADS"]
+        == "1"
+    )
 
 
 # The command line.
@@ -252,7 +259,7 @@ def test_workers_have_one_core(monkeypatch):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli.studies, "keep_compiled", lambda: None)
+    monkeypatch.setattr(cli.studies, "enable_compilation_cache", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])
@@ -317,7 +324,7 @@ def test_libraries_that_are_not_there(monkeypatch, tmp_path, file, library, word
 
 
 def test_a_tail(tmp_path):
-    tail = Tail(tmp_path)
+    tail = CSVFollower(tmp_path)
     assert tail.new() == []
     row = ",".join(["1", *["2.5"] * (len(COLUMNS) - 1)]) + "\r\n"
     path = tmp_path / "episodes.csv"
@@ -335,7 +342,7 @@ def test_a_tail(tmp_path):
 
 def test_the_live_table(played, file):
     """Trials under way with episode and regret, the whole below; names are not markup."""
-    watch = Watch(
+    watch = StudyProgress(
         read_plan(file(("episodes = 200", "episodes = 400"))), played.folder / "trials", []
     )
     for line in watch.lines.values():
@@ -349,7 +356,7 @@ def test_the_live_table(played, file):
 
 
 def test_plain_lines(played, file, capsys):
-    with Watch(read_plan(file()), played.folder / "trials", []) as watch:
+    with StudyProgress(read_plan(file()), played.folder / "trials", []) as watch:
         first, second = watch.lines
         watch.ended(Outcome(first, notes=("it had been killed",)))
         watch.ended(Outcome(second, "it broke", "Traceback"))
@@ -369,12 +376,12 @@ def test_event_files(played):
     loader = pytest.importorskip("tensorboardX.event_file_writer")
     assert loader
     for _ in range(2):  # written anew, not twice
-        scalars = Scalars(played.trials[0])
+        scalars = TensorBoardWriter(played.trials[0])
         scalars.update()
         scalars.close()
     (path,) = (played.trials[0] / "tensorboard").iterdir()
     assert _scalars(path, "episode") == []
-    rows = Tail(played.trials[0]).new()
+    rows = CSVFollower(played.trials[0]).new()
     assert _scalars(path, "return") == [
         (step + 1, np.float32(row["return"])) for step, row in enumerate(rows)
     ]

@@ -10,7 +10,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
-from kernelmdp.gp.inducing import Shape, inducing_posterior
+from kernelmdp.gp.inducing_engine import ARDKernels, inducing_posterior
 
 BOX = km.Box([0.0, 0.0], [1.0, 1.0])
 
@@ -26,7 +26,7 @@ def make(engine="compiled", text="se(0.5)", **kwargs):
 def on_inducing_points():
     """Nine centres on the box, and no data yet."""
     numbers = np.full((1, 2), 0.5), np.ones(1), np.full(1, np.sqrt(0.1)), np.ones(2)
-    shape = Shape(*map(jax.numpy.asarray, numbers), angles=())
+    shape = ARDKernels(*map(jax.numpy.asarray, numbers), angles=())
     centres = np.stack(np.meshgrid([0.0, 0.5, 1.0], [0.0, 0.5, 1.0]), axis=-1).reshape(-1, 2)
     empty = np.zeros((0, 2)), np.zeros((0, 1))
     return inducing_posterior(shape, centres, np.ones(9), *empty, scalar=True, block=16)

@@ -10,22 +10,22 @@ from kernelmdp.gp.fit_config import InducingConfig, SearchConfig, TrendConfig
 from kernelmdp.gp.fitting import (
     DYNAMICS,
     REWARD,
-    Units,
-    affine,
-    descend,
+    ARDFamily,
     fit,
-    in_blocks,
-    likelihood,
-    some_rows,
-    usual,
+    fitting_blocks,
+    linear_trend,
+    log_likelihood,
+    minimise,
+    prior_median,
+    subsample_rows,
 )
-from kernelmdp.gp.inducing import Shape
+from kernelmdp.gp.inducing_engine import ARDKernels
 
 N = 60
 
 
-def units(*sizes):
-    return Units(jnp.array([1.0, 2.0]), jnp.array(sizes), jnp.ones(2), ())
+def family(*sizes):
+    return ARDFamily(jnp.array([1.0, 2.0]), jnp.array(sizes), jnp.ones(2), ())
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,10 @@ def data():
 def fitted(data):
     x, y, counted = data
     size = np.sqrt(np.mean(np.asarray(y) ** 2, axis=0))
-    own = units(*size)
-    return own, np.exp(fit(own, DYNAMICS, x[None], y[None], counted[None], usual(own, DYNAMICS)))
+    own = family(*size)
+    return own, np.exp(
+        fit(own, DYNAMICS, x[None], y[None], counted[None], prior_median(own, DYNAMICS))
+    )
 
 
 def test_coordinates_that_do_not_matter_get_long_lengthscales(fitted):
@@ -66,8 +68,8 @@ def test_nothing_within_the_bounds_nearby_is_better(data, fitted):
 
     def loss(logs):
         penalty = 0.5 * jnp.sum(((logs - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        one = Units(own.widths, own.sizes[1][None], own.turns, ())
-        return penalty - likelihood(one.shape(logs[None, :]), x, y[:, 1], counted)
+        one = ARDFamily(own.widths, own.sizes[1][None], own.periodic, ())
+        return penalty - log_likelihood(one.shape(logs[None, :]), x, y[:, 1], counted)
 
     here = jnp.log(jnp.asarray(found[1]))
     rng = np.random.default_rng(1)
@@ -79,7 +81,7 @@ def test_nothing_within_the_bounds_nearby_is_better(data, fitted):
 
 def test_likelihood_is_that_of_the_normal_law(data):
     x, y, _ = data
-    shape = Shape(
+    shape = ARDKernels(
         jnp.array([[0.3, 1.0]]), jnp.array([1.2]), jnp.array([0.3]), jnp.ones(2), angles=()
     )
     counted = jnp.asarray((np.arange(N) < 40).astype(float))
@@ -88,15 +90,15 @@ def test_likelihood_is_that_of_the_normal_law(data):
     from scipy import stats
 
     wanted = stats.multivariate_normal(np.zeros(40), inside).logpdf(np.asarray(y[:40, 0]))
-    assert float(likelihood(shape, x, y[:, 0], counted)) == pytest.approx(wanted, rel=1e-9)
+    assert float(log_likelihood(shape, x, y[:, 0], counted)) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_slope_is_the_slope(data):
     x, y, counted = data
 
     def value(logs):
-        shape = units(1.0).shape(logs[None, :])
-        return likelihood(shape, x, y[:, 0], counted)
+        shape = family(1.0).shape(logs[None, :])
+        return log_likelihood(shape, x, y[:, 0], counted)
 
     here = jnp.log(jnp.array([0.4, 0.7, 1.1, 0.1]))
     slope = np.asarray(jax.grad(value)(here))
@@ -107,12 +109,12 @@ def test_the_slope_is_the_slope(data):
 
 
 @pytest.mark.parametrize("habits", [DYNAMICS, REWARD])
-def test_flat_and_repeated_data_stay_within_bounds(habits):
+def test_flat_and_repeated_data_stay_within_bounds(hyper_prior):
     """One state over and over, nothing ever happening: no certainty, no NaN."""
     x, y, counted = jnp.zeros((1, N, 2)), jnp.zeros((1, N, 2)), jnp.ones((1, N))
-    own = units(1.0, 1.0)
-    found = np.exp(fit(own, habits, x, y, counted, usual(own, habits)))
-    rows = habits.rows(2)
+    own = family(1.0, 1.0)
+    found = np.exp(fit(own, hyper_prior, x, y, counted, prior_median(own, hyper_prior)))
+    rows = hyper_prior.rows(2)
     assert np.isfinite(found).all()
     assert (found >= rows[:, 2] * (1 - 1e-9)).all()
     assert (found <= rows[:, 3] * (1 + 1e-9)).all()
@@ -123,7 +125,7 @@ def test_descent_of_a_curved_valley(method):
     def rosenbrock(x):
         return (1 - x[0]) ** 2 + 10 * (x[1] - x[0] ** 2) ** 2
 
-    found, value = descend(rosenbrock, jnp.array([-1.0, 1.0]), SearchConfig(method=method))
+    found, value = minimise(rosenbrock, jnp.array([-1.0, 1.0]), SearchConfig(method=method))
     np.testing.assert_allclose(found, [1.0, 1.0], atol=1e-2)
     assert float(value) < 1e-4
 
@@ -132,13 +134,15 @@ def test_the_search_is_as_long_as_it_is_told(data, fitted):
     """One step cannot reach what twenty-five do, and more change little."""
     x, y, counted = (each[None] for each in data)
     own, found = fitted
-    start = usual(own, DYNAMICS)
+    start = prior_median(own, DYNAMICS)
 
     def loss(logs):
         rows = DYNAMICS.rows(2)
         penalty = 0.5 * np.sum(((logs - np.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        shape = Units(own.widths, own.sizes[:1], own.turns, ()).shape(jnp.asarray(logs)[None])
-        return penalty - float(likelihood(shape, x[0], y[0, :, 0], counted[0]))
+        shape = ARDFamily(own.widths, own.sizes[:1], own.periodic, ()).shape(
+            jnp.asarray(logs)[None]
+        )
+        return penalty - float(log_likelihood(shape, x[0], y[0, :, 0], counted[0]))
 
     reached = {
         steps: loss(fit(own, DYNAMICS, x, y, counted, start, config=SearchConfig(steps=steps))[0])
@@ -171,19 +175,19 @@ def test_settings_that_make_no_sense_are_refused(make, words, named):
 
 
 def test_rows_are_few_and_hold_the_last():
-    chosen = some_rows(1000, 50, key=jax.random.key(0))
+    chosen = subsample_rows(1000, 50, key=jax.random.key(0))
     assert len(set(chosen)) == 50
     assert chosen[-1] == 999
-    assert some_rows(7, 50, key=jax.random.key(0)).tolist() == list(range(7))
+    assert subsample_rows(7, 50, key=jax.random.key(0)).tolist() == list(range(7))
 
 
 def test_empty_blocks_change_nothing(data, fitted):
     """Data that are few fill one of several blocks."""
     own, found = fitted
     x, y, _ = data
-    blocks = in_blocks(np.asarray(x), np.asarray(y), most=N, blocks=3, key=jax.random.key(0))
+    blocks = fitting_blocks(np.asarray(x), np.asarray(y), most=N, blocks=3, key=jax.random.key(0))
     assert [float(jnp.sum(each)) for each in blocks[2]] == [N, 0, 0]
-    again = fit(own, DYNAMICS, *blocks, usual(own, DYNAMICS))
+    again = fit(own, DYNAMICS, *blocks, prior_median(own, DYNAMICS))
     np.testing.assert_allclose(np.exp(again), found, rtol=1e-6)
 
 
@@ -191,7 +195,8 @@ def test_empty_blocks_change_nothing(data, fitted):
 def test_blocks_hold_rows_from_all_over_the_data(count, full):
     x = np.arange(count, dtype=float)[:, None]
     points, targets, counted = (
-        np.asarray(each) for each in in_blocks(x, 2 * x, most=20, blocks=3, key=jax.random.key(1))
+        np.asarray(each)
+        for each in fitting_blocks(x, 2 * x, most=20, blocks=3, key=jax.random.key(1))
     )
     assert points.shape == (3, 20, 1)
     seen = points[counted > 0, 0]
@@ -207,13 +212,13 @@ def test_a_trend_is_found_beneath_noise():
     rng = np.random.default_rng(2)
     x = rng.uniform(-0.5, 0.5, size=(400, 3))
     line = 0.3 + x @ np.array([2.0, 0.0, -1.0])
-    found = affine(x, np.stack([line + 0.5 * rng.normal(size=400), np.zeros(400)], axis=1))
+    found = linear_trend(x, np.stack([line + 0.5 * rng.normal(size=400), np.zeros(400)], axis=1))
     # Deviations of the estimates: 0.5 / sqrt(400 / 12) = 0.087 for a slope, 0.025 for the level.
     np.testing.assert_allclose(found[:, 0], [0.3, 2.0, 0.0, -1.0], atol=0.3)
     np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-9)
 
 
 def test_where_there_is_one_point_there_is_no_slope():
-    found = affine(np.full((50, 2), 0.25), np.ones((50, 1)))
+    found = linear_trend(np.full((50, 2), 0.25), np.ones((50, 1)))
     assert np.isfinite(found).all()
     assert abs(found[1:]).max() < 1

@@ -11,16 +11,16 @@ from kernelmdp.errors import ArgumentError, ShapeError, UnknownPropertyError
 from kernelmdp.gp.fit_config import InducingConfig, SearchConfig
 from kernelmdp.gp.fitting import (
     DYNAMICS,
-    Units,
+    ARDFamily,
     bounded,
     fit,
-    in_blocks,
-    likelihood,
+    fitting_blocks,
+    log_likelihood,
     objective,
-    usual,
+    prior_median,
 )
 from kernelmdp.gp.free_kernels import free_kernel
-from kernelmdp.gp.inducing import inducing_posterior, spread_out
+from kernelmdp.gp.inducing_engine import inducing_posterior, select_inducing_points
 
 from .dense import Dense, Projected, assert_matches
 from .test_contract import compilations
@@ -48,8 +48,8 @@ def drawn(text, n, noise, seed=0):
 
 
 def fitted(own, x, y, **words):
-    blocks = in_blocks(x, y, most=len(x), blocks=1, key=jax.random.key(0))
-    return fit(own, DYNAMICS, *blocks, usual(own, DYNAMICS), **words)
+    blocks = fitting_blocks(x, y, most=len(x), blocks=1, key=jax.random.key(0))
+    return fit(own, DYNAMICS, *blocks, prior_median(own, DYNAMICS), **words)
 
 
 def test_parameters_are_named_and_begin_where_they_were_given():
@@ -57,7 +57,7 @@ def test_parameters_are_named_and_begin_where_they_were_given():
     assert own.names == (
         ("left.left.kernel.lengthscale[0]", "left.left.kernel.lengthscale[1]", "right.factor"),
     )
-    start = np.exp(usual(own, DYNAMICS))
+    start = np.exp(prior_median(own, DYNAMICS))
     np.testing.assert_allclose(start, [[0.5, 0.8, 0.3, 1.0, 0.01]])
     text = own.shape(jnp.asarray(np.log(start))).kernels()[0].text()
     np.testing.assert_allclose(km.kernel(text)(points(4)), km.kernel(TEXT)(points(4)))
@@ -76,7 +76,7 @@ def test_the_likelihood_is_that_of_the_normal_law_and_has_its_slope():
     counted = (np.arange(40) < 30).astype(float)
 
     def value(logs):
-        return likelihood(own.shape(logs[None]), *map(jnp.asarray, (x, y, counted)))
+        return log_likelihood(own.shape(logs[None]), *map(jnp.asarray, (x, y, counted)))
 
     def dense(logs):
         a, b, c, signal, noise = np.exp(logs)
@@ -129,9 +129,9 @@ def test_a_kernel_linear_in_the_action_extrapolates_where_the_square_does_not():
     size = [float(np.sqrt(np.mean(y**2)))]
     z = points(50, seed=2) * np.array([0.9, 0.9, 0.0]) + np.array([0.0, 0.0, 2.0])
     errors = {}
-    units = Units(jnp.full(3, 2.0), jnp.asarray(size), jnp.ones(3), ())
+    family = ARDFamily(jnp.full(3, 2.0), jnp.asarray(size), jnp.ones(3), ())
     linear = family("se([1.0, 1.0])[0, 1] * linear[2]", sizes=size)
-    for name, own in (("linear", linear), ("square", units)):
+    for name, own in (("linear", linear), ("square", family)):
         shape = own.shape(jnp.asarray(fitted(own, x, y)))
         known = inducing_posterior(shape, x, np.ones(80), x, y, scalar=True, block=32)
         mean, _ = known.predict(z)
@@ -197,7 +197,14 @@ def test_draws_have_the_law_of_the_exact_posterior():
     """Means within five standard errors; covariances to a tenth: random features."""
     shape, x, y, z = example()
     posterior = inducing_posterior(
-        shape, x, np.ones(20), x, y, scalar=False, block=8, config=InducingConfig(waves=400)
+        shape,
+        x,
+        np.ones(20),
+        x,
+        y,
+        scalar=False,
+        block=8,
+        config=InducingConfig(fourier_features=400),
     )
     assert not posterior.sample(key=jax.random.key(0)).exact
     draw = jax.jit(lambda key: posterior.sample(key=key)(jnp.asarray(z)))
@@ -223,8 +230,8 @@ def test_far_from_all_centres_draws_vary_as_the_prior():
 
 def test_products_of_many_features_draw_fewer_frequencies():
     own = family("(se(0.5)[0] + linear[0]) * (se(0.5)[1] + linear[1])")
-    shape = own.shape(jnp.asarray(usual(own, DYNAMICS)))
-    config = InducingConfig(waves=192, most_features=500)
+    shape = own.shape(jnp.asarray(prior_median(own, DYNAMICS)))
+    config = InducingConfig(fourier_features=192, most_features=500)
     keys = tuple(jax.random.split(jax.random.key(0), 3))
     draw = shape.prior_draw(config, keys=keys)
     assert draw.weights[0].shape[1] <= 500
@@ -238,11 +245,11 @@ def test_nothing_compiles_again_as_data_grow():
     def step(n):
         x = points(n, seed=n)
         y = np.stack([x[:, 0] * x[:, 2], x[:, 1]], axis=1)
-        blocks = in_blocks(x, y, most=24, blocks=2, key=jax.random.key(n))
-        logs = fit(own, DYNAMICS, *blocks, usual(own, DYNAMICS))
+        blocks = fitting_blocks(x, y, most=24, blocks=2, key=jax.random.key(n))
+        logs = fit(own, DYNAMICS, *blocks, prior_median(own, DYNAMICS))
         shape = own.shape(jnp.asarray(logs))
         candidates = np.pad(x, ((0, 64 - n), (0, 0)), mode="edge")
-        where = np.asarray(spread_out(shape, jnp.asarray(candidates), room))
+        where = np.asarray(select_inducing_points(shape, jnp.asarray(candidates), room))
         posterior = inducing_posterior(
             shape, candidates[where], np.ones(room), x, y, scalar=False, block=16
         )
@@ -258,9 +265,9 @@ def test_nothing_compiles_again_as_data_grow():
 def test_centres_go_where_the_kernel_varies():
     """A kernel that looks at one coordinate wants centres spread along that one."""
     own = family("se(0.3)[1]")
-    shape = own.shape(jnp.asarray(usual(own, DYNAMICS)))
+    shape = own.shape(jnp.asarray(prior_median(own, DYNAMICS)))
     x = points(200)
-    chosen = np.asarray(spread_out(shape, jnp.asarray(x), 5))
+    chosen = np.asarray(select_inducing_points(shape, jnp.asarray(x), 5))
     assert len(set(chosen)) == 5
     assert np.diff(np.sort(x[chosen, 1])).min() > 0.25
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.gp.inducing import Shape, inducing_posterior, spread_out
+from kernelmdp.gp.inducing_engine import ARDKernels, inducing_posterior, select_inducing_points
 from kernelmdp.numerics.modules import changed
 
 from .dense import Projected, assert_matches
@@ -21,11 +21,11 @@ LOW, HIGH = np.array([-np.pi, -2.0, -1.0]), np.array([np.pi, 2.0, 1.0])
 def case():
     rng = np.random.default_rng(0)
     x = rng.uniform(LOW, HIGH, size=(N, 3))
-    shape = Shape(
+    shape = ARDKernels(
         lengthscales=jnp.array([[1.0, 2.0, 3.0], [0.8, 5.0, 1.0]]),
         signal=jnp.array([1.5, 0.5]),
         noise=jnp.array([0.05, 0.1]),
-        turns=jnp.ones(3),
+        periodic=jnp.ones(3),
         angles=(0,),
     )
     y = np.stack([np.sin(x[:, 0]) + x[:, 1], x[:, 2]], axis=1) + 0.05 * rng.normal(size=(N, 2))
@@ -116,9 +116,9 @@ def test_the_kernel_can_be_read(case):
 
 
 def test_centres_are_spread_out():
-    shape = Shape(jnp.array([[0.3]]), jnp.ones(1), jnp.full(1, 0.1), jnp.ones(1), angles=())
+    shape = ARDKernels(jnp.array([[0.3]]), jnp.ones(1), jnp.full(1, 0.1), jnp.ones(1), angles=())
     line = jnp.linspace(0, 1, 101)[:, None]
-    chosen = np.sort(np.asarray(line)[np.asarray(spread_out(shape, line, 4)), 0])
+    chosen = np.sort(np.asarray(line)[np.asarray(select_inducing_points(shape, line, 4)), 0])
     assert len(set(chosen)) == 4
     assert np.diff(chosen).min() > 0.2
 
@@ -189,10 +189,10 @@ def test_joint_draws_at_points_have_the_posterior_law(case):
 
 def shape_of(shape, output):
     """One output of a shape."""
-    return Shape(
+    return ARDKernels(
         shape.lengthscales[output][None],
         shape.signal[output][None],
         shape.noise[output][None],
-        shape.turns,
+        shape.periodic,
         shape.angles,
     )

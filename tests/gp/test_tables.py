@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.gp.tables import TableEngine
+from kernelmdp.gp.table_engine import TableEngine
 
 STATES, ACTIONS = 5, 3
 CELLS = km.join(state=km.FiniteSet.range(STATES), action=km.FiniteSet.range(ACTIONS))

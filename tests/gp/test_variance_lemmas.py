@@ -23,7 +23,7 @@ def episodes(kind, count, horizon):
     return rng.random((count, horizon, 2))
 
 
-def walk(text, noise, kind, count, horizon):
+def variance_history(text, noise, kind, count, horizon):
     """Stale variances σ²_{l−1}(z_lh), in-order ones, gain by episode, and the final posterior."""
     posterior = exact(text, noise)
     stale, gains = [], []
@@ -63,14 +63,14 @@ def test_variance_ratio_and_in_order_sum(text, noise):
 @pytest.mark.parametrize("text", KERNELS)
 def test_stale_sums(text, kind, horizon):
     noise = float(horizon)  # the paper's regulariser λ = H
-    stale, _, gains, _ = walk(text, noise, kind, 12, horizon)
+    stale, _, gains, _ = variance_history(text, noise, kind, 12, horizon)
     total, gain = stale.sum(), gains.sum()
     paper = 2 * np.e * horizon * gain
     block = 2 * horizon * gain / np.log1p(horizon / noise)
     assert total <= block + 1e-9
     assert block <= 0.54 * paper
     for other in (0.01, 0.3, 3.0):  # the block lemma holds for every λ
-        stale, _, gains, _ = walk(text, other, kind, 6, horizon)
+        stale, _, gains, _ = variance_history(text, other, kind, 6, horizon)
         bound = 2 * horizon * gains.sum() / np.log1p(horizon / other)
         assert stale.sum() <= bound + 1e-9
 
@@ -79,7 +79,7 @@ def test_stale_sums(text, kind, horizon):
 @pytest.mark.parametrize("kind", ["random", "repeated point"])
 def test_rare_jumps(kind, noise):
     horizon, count = 10, 12
-    stale, in_order, gains, posterior = walk("se(0.3)", noise, kind, count, horizon)
+    stale, in_order, gains, posterior = variance_history("se(0.3)", noise, kind, count, horizon)
     gain, steps = posterior.information_gain, horizon * count
     assert in_order.sum() <= 2 / np.log1p(1 / noise) * gain + 1e-9
     for c in (0.1, 0.5, 1.0, 3.0):

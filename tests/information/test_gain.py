@@ -7,7 +7,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError
-from kernelmdp.information import dual
+from kernelmdp.information import dual_certificates
 
 SE = km.kernels.SquaredExponential
 
@@ -54,7 +54,7 @@ def test_lower_and_upper_bound_in_a_known_case():
 @pytest.mark.parametrize("text", ["matern(1.5, 0.4)", "se(0.4) * linear"])
 def test_one_certificate_bounds_every_design_at_every_n_and_noise(text):
     kernel, domain = km.kernel(text), unit(1)
-    line = dual.ladder(kernel, domain)._certificate(300.0)
+    line = dual_certificates.ladder(kernel, domain)._certificate(300.0)
     rng = np.random.default_rng(0)
     for draw in (rng.random, lambda size: np.round(rng.random(size))):
         # Of one matrix: the first n points are a design of their own.
@@ -66,11 +66,11 @@ def test_one_certificate_bounds_every_design_at_every_n_and_noise(text):
         K = even[::step, ::step]
         assert gain_of(K, noise) <= line.bound(len(K) / noise) + 1e-9
     for n in (10, 1000):
-        assert dual.ladder(kernel, domain).lower(n, 1.0) <= line.bound(n) + 1e-9
+        assert dual_certificates.ladder(kernel, domain).lower(n, 1.0) <= line.bound(n) + 1e-9
 
 
 def test_the_dual_bound_depends_on_n_over_noise_only():
-    ladder = dual.ladder(SE(0.5), unit(1))
+    ladder = dual_certificates.ladder(SE(0.5), unit(1))
     by_ten = km.information.upper_bounds(SE(0.5), unit(1), 1000, 10.0)["dual"]
     assert ladder.bound(100.0) == pytest.approx(by_ten, abs=1e-9)
 

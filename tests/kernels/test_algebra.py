@@ -111,8 +111,8 @@ def test_bound_names_follow_the_order_of_the_domain():
         lambda k: k(np.zeros((2, 2))),
         lambda k: k.diagonal(np.zeros((2, 2))),
         lambda k: k.rank(Box([0, 0], [1, 1])),
-        lambda k: k.facts(Box([0, 0], [1, 1])),
-        lambda k: k.facts(join(position=Box([0], [1]), action=Box([0], [1]))),
+        lambda k: k.constants(Box([0, 0], [1, 1])),
+        lambda k: k.constants(join(position=Box([0], [1]), action=Box([0], [1]))),
         lambda k: k.bind({"action": [1]})(np.zeros((2, 2))),
     ],
 )

@@ -123,7 +123,7 @@ def test_parameters(make, argument, got):
         (lambda: (SE.on(0) * Index(2).on(1))([[0.0, 4.0]]), ArgumentError, "points", "4"),
         (lambda: SE.on("state")(X), ArgumentError, "kernel", "'state'"),
         (lambda: SE.on("state").bind({"action": [0]})(X), ArgumentError, "kernel", "'state'"),
-        (lambda: SE.on([3]).facts(Box([0, 0], [1, 1])), ShapeError, "points", "2"),
+        (lambda: SE.on([3]).constants(Box([0, 0], [1, 1])), ShapeError, "points", "2"),
         (lambda: SE.on("goal").rank(join(state=Box([0], [1]))), ArgumentError, "kernel", "'goal'"),
     ],
 )

@@ -52,24 +52,24 @@ def pairs(rng, domain, count):
 @given(expression=expressions(columns=(0, 1)), domain=boxes())
 def test_bounds_hold_for_random_expressions(expression, domain):
     rng = np.random.default_rng(0)
-    facts = expression.kernel.facts(domain)
+    constants = expression.kernel.constants(domain)
     corners, _ = domain.net(4)
     x = np.concatenate([corners, rng.uniform(*domain.bounds, size=(2000, 2))])
     for some in np.array_split(x, 100):
         largest = np.max(np.diag(expression.evaluate(some, some)))
-        assert largest <= facts.variance_bound * (1 + 1e-12)
+        assert largest <= constants.variance_bound * (1 + 1e-12)
     x, y = pairs(rng, domain, 30)
     variance = np.diag(expression.evaluate(x, x)) + np.diag(expression.evaluate(y, y))
     squared = variance - 2 * np.diag(expression.evaluate(x, y))
     # The oracle itself cancels: it knows d² to rounding of the variance.
-    slack = 1e-12 * facts.variance_bound
-    if np.isfinite(facts.lipschitz):
+    slack = 1e-12 * constants.variance_bound
+    if np.isfinite(constants.lipschitz):
         reach = np.linalg.norm(x - y, axis=1)
-        assert np.all(squared <= (facts.lipschitz * reach) ** 2 * (1 + 1e-9) + slack)
-    modulus = np.array([facts.modulus(np.abs(offset)) for offset in x - y])
+        assert np.all(squared <= (constants.lipschitz * reach) ** 2 * (1 + 1e-9) + slack)
+    modulus = np.array([constants.modulus(np.abs(offset)) for offset in x - y])
     assert np.all(np.isfinite(modulus))  # every kernel here is continuous
     assert np.all(squared <= modulus**2 * (1 + 1e-9) + slack)
-    assert facts.modulus(1.5 * np.abs(x - y)[0]) >= modulus[0] - 1e-12
+    assert constants.modulus(1.5 * np.abs(x - y)[0]) >= modulus[0] - 1e-12
 
 
 def slope_and_bend(kernel, x, direction):
@@ -111,15 +111,15 @@ COMPOSITES = {
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_smoothness_dominates_derivatives(name):
     kernel = COMPOSITES[name]
-    facts = kernel.facts(SQUARE)
+    constants = kernel.constants(SQUARE)
     slopes, bends = measured_constants(kernel, SQUARE)
-    assert np.all(slopes[:2] <= facts.axis_lipschitz * (1 + 1e-9))
-    assert np.all(bends[:2] <= facts.axis_curvature * (1 + 1e-9))
-    assert np.max(slopes) <= facts.lipschitz * (1 + 1e-9)
-    assert np.max(bends) <= facts.curvature * (1 + 1e-9)
+    assert np.all(slopes[:2] <= constants.axis_lipschitz * (1 + 1e-9))
+    assert np.all(bends[:2] <= constants.axis_curvature * (1 + 1e-9))
+    assert np.max(slopes) <= constants.lipschitz * (1 + 1e-9)
+    assert np.max(bends) <= constants.curvature * (1 + 1e-9)
     # A bound that is far too large would pass the above: these rules lose at most a small factor.
-    assert facts.lipschitz <= 2.5 * np.max(slopes)
-    assert facts.curvature <= 4 * np.max(bends)
+    assert constants.lipschitz <= 2.5 * np.max(slopes)
+    assert constants.curvature <= 4 * np.max(bends)
 
 
 LENGTH, BASE = 0.6, 0.5 + RHO**2
@@ -147,12 +147,12 @@ ATOMS = {
 @pytest.mark.parametrize("name", ATOMS)
 def test_constants_of_atoms_are_tight(name):
     kernel, lipschitz, curvature = ATOMS[name]
-    facts = kernel.facts(SQUARE)
-    assert facts.lipschitz == pytest.approx(lipschitz, rel=1e-12)
-    assert facts.curvature == pytest.approx(curvature, rel=1e-12)
+    constants = kernel.constants(SQUARE)
+    assert constants.lipschitz == pytest.approx(lipschitz, rel=1e-12)
+    assert constants.curvature == pytest.approx(curvature, rel=1e-12)
     slopes, bends = measured_constants(kernel, SQUARE)
-    np.testing.assert_allclose(slopes[:2], facts.axis_lipschitz, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(bends[:2], facts.axis_curvature, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(slopes[:2], constants.axis_lipschitz, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(bends[:2], constants.axis_curvature, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -169,24 +169,26 @@ def test_constants_of_atoms_are_tight(name):
     ],
 )
 def test_constants_per_axis(kernel, slopes, bends):
-    facts = kernel.facts(SQUARE)
-    np.testing.assert_allclose(facts.axis_lipschitz, slopes, rtol=1e-12)
+    constants = kernel.constants(SQUARE)
+    np.testing.assert_allclose(constants.axis_lipschitz, slopes, rtol=1e-12)
     if bends is not None:
-        np.testing.assert_allclose(facts.axis_curvature, bends, rtol=1e-12)
+        np.testing.assert_allclose(constants.axis_curvature, bends, rtol=1e-12)
 
 
 def test_product_on_shared_coordinates_adds_slopes():
-    facts = (Linear() * Linear()).facts(SQUARE)
-    assert facts.lipschitz == pytest.approx(2 * RHO)  # adding squares would give √2 ρ: too small
-    assert facts.curvature == pytest.approx(2.0)
+    constants = (Linear() * Linear()).constants(SQUARE)
+    assert constants.lipschitz == pytest.approx(
+        2 * RHO
+    )  # adding squares would give √2 ρ: too small
+    assert constants.curvature == pytest.approx(2.0)
 
 
 def test_disjoint_sum_takes_the_largest_slope():
     first, second = SquaredExponential(0.5), Matern(2.5, 0.4)
-    apart = (first.on([0]) + second.on([1])).facts(SQUARE)
+    apart = (first.on([0]) + second.on([1])).constants(SQUARE)
     assert apart.lipschitz == pytest.approx(np.sqrt(5 / 3) / 0.4)
     assert apart.curvature == pytest.approx(5 / 0.4**2)
-    shared = (first + second).facts(SQUARE)
+    shared = (first + second).constants(SQUARE)
     assert shared.lipschitz == pytest.approx(np.hypot(2, np.sqrt(5 / 3) / 0.4))
 
 
@@ -202,22 +204,22 @@ def test_disjoint_sum_takes_the_largest_slope():
     ],
 )
 def test_modulus_is_tight_for_atoms(kernel, offset, distance):
-    assert kernel.facts(SQUARE).modulus(np.array(offset)) == pytest.approx(distance, rel=1e-8)
+    assert kernel.constants(SQUARE).modulus(np.array(offset)) == pytest.approx(distance, rel=1e-8)
 
 
 def test_discrete_kernels_are_known_only_at_their_points():
-    facts = Coregional([[2.0, 1.0], [1.0, 3.0]]).facts(FiniteSet.range(2))
-    assert facts.variance_bound == 3.0
-    assert facts.lipschitz == np.inf
-    assert facts.modulus(np.zeros(1)) == 0.0
-    assert facts.modulus(np.ones(1)) == np.inf
+    constants = Coregional([[2.0, 1.0], [1.0, 3.0]]).constants(FiniteSet.range(2))
+    assert constants.variance_bound == 3.0
+    assert constants.lipschitz == np.inf
+    assert constants.modulus(np.zeros(1)) == 0.0
+    assert constants.modulus(np.ones(1)) == np.inf
 
 
 def test_declared_constants_of_a_function():
     own = Function(lambda x, y: 2.0 * x[0] * y[0], variance_bound=8.0, lipschitz=1.5, curvature=0.0)
-    facts = (own + SquaredExponential(0.5)).facts(Box([0], [2]))
-    assert facts.variance_bound == 9.0
-    assert facts.lipschitz == pytest.approx(2.5)
+    constants = (own + SquaredExponential(0.5)).constants(Box([0], [2]))
+    assert constants.variance_bound == 9.0
+    assert constants.lipschitz == pytest.approx(2.5)
     assert Function(lambda x, y: x[0] * y[0]).variance_bound(Box([0], [2])) == np.inf
 
 
@@ -242,14 +244,14 @@ def test_supremum_dominates_a_finer_net(kernel, evaluate, dimension, per_axis, r
     domain = Box([0.0] * dimension, [1.0] * dimension)
     net, spacing = domain.net(per_axis**dimension)
     finer, _ = domain.net(refined**dimension)
-    facts = kernel.facts(domain)
+    constants = kernel.constants(domain)
     rng = np.random.default_rng(3)
     # Data on the net itself is the worst case: the variance is large only where nobody looks.
     cases = [net, *(rng.uniform(size=(count, dimension)) for count in (2, 5, 20, 80))]
     for data in cases:
         on_net = float(np.max(posterior_variance(evaluate, data, 1e-4, net)))
         true = np.max(posterior_variance(evaluate, data, 1e-4, finer))
-        assert true <= facts.supremum(on_net, spacing) <= facts.variance_bound
+        assert true <= constants.supremum(on_net, spacing) <= constants.variance_bound
     hidden = np.max(posterior_variance(evaluate, net, 1e-4, finer))
     assert hidden > 1.1 * np.max(posterior_variance(evaluate, net, 1e-4, net))
 
@@ -259,12 +261,12 @@ def test_supremum_formulas():
     v, gap, box = 0.04, 0.05, Box([0.0, 0.0], [1.0, 1.0])
     c = 2 * gap**2 * np.sqrt(3) / 0.5**2 / 4
     second = ((c + np.sqrt(c**2 + 4 * v)) / 2) ** 2
-    facts = SquaredExponential(0.5).facts(box)
-    assert facts.supremum(v, np.full(2, gap)) == pytest.approx(second, rel=1e-12)
+    constants = SquaredExponential(0.5).constants(box)
+    assert constants.supremum(v, np.full(2, gap)) == pytest.approx(second, rel=1e-12)
     first = (np.sqrt(v) + np.sqrt(3) / 0.5 * np.sqrt(2) * gap / 2) ** 2
-    rough = Matern(1.5, 0.5).facts(box).supremum(v, np.full(2, gap))
+    rough = Matern(1.5, 0.5).constants(box).supremum(v, np.full(2, gap))
     assert 0.8 * first <= rough <= first  # the modulus is a little sharper than Λ
-    assert facts.supremum(0.9, np.full(2, 0.5)) == 1.0
+    assert constants.supremum(0.9, np.full(2, 0.5)) == 1.0
 
 
 @pytest.mark.parametrize("kernel", [SquaredExponential(0.3), Matern(2.5, 0.3)])
@@ -273,22 +275,22 @@ def test_supremum_is_second_order_for_smooth_kernels(kernel):
     excess = []
     for count in (101, 201):
         _, spacing = domain.net(count)
-        excess.append(kernel.facts(domain).supremum(0.1, spacing) - 0.1)
+        excess.append(kernel.constants(domain).supremum(0.1, spacing) - 0.1)
     assert excess[0] == pytest.approx(4 * excess[1], rel=0.05)
 
 
 def test_supremum_on_a_finite_set_is_the_maximum():
     domain = FiniteSet([[0.0], [0.5]])
     _, spacing = domain.net(2)
-    assert SquaredExponential(0.3).facts(domain).supremum(0.4, spacing) == 0.4
+    assert SquaredExponential(0.3).constants(domain).supremum(0.4, spacing) == 0.4
 
 
 def test_supremum_beside_a_finite_coordinate():
     kernel = SquaredExponential(0.3).on([0]) * Index(2).on([1])
     domain = join(state=Box([0.0], [1.0]), action=FiniteSet.range(2))
     _, spacing = domain.net(202)
-    alone = SquaredExponential(0.3).facts(Box([0.0], [1.0])).supremum(0.1, spacing[:1])
-    assert kernel.facts(domain).supremum(0.1, spacing) <= 1.05 * alone
+    alone = SquaredExponential(0.3).constants(Box([0.0], [1.0])).supremum(0.1, spacing[:1])
+    assert kernel.constants(domain).supremum(0.1, spacing) <= 1.05 * alone
 
 
 # Normalisation.

@@ -17,7 +17,7 @@ from kernelmdp.kernels import (
     Quadratic,
     SquaredExponential,
 )
-from kernelmdp.kernels.outputs import with_outputs
+from kernelmdp.kernels.output_kernels import with_outputs
 
 from .expressions import matern, polynomial, squared_exponential
 
@@ -210,7 +210,7 @@ def test_sum_with_a_kernel_on_points_is_refused():
 def test_independent_parts_make_up_the_kernel(form, same_noise, x):
     """Σ_j scale_j k_j(x, y) u_j u_jᵀ is the whole kernel, wherever outputs can be split."""
     own, oracle = FORMS[form]
-    found = own.split(same_noise=same_noise)
+    found = own.decompose(same_noise=same_noise)
     if found is None:
         assert form not in ("index", "independent")
         return
@@ -234,7 +234,7 @@ def test_a_kernel_of_one_output_is_its_own_part():
     assert own.outputs == 1
     assert own.scalar
     assert own.parts() == (own,)
-    assert own.split(same_noise=False).parts[0].kernel is own
+    assert own.decompose(same_noise=False).parts[0].kernel is own
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -243,4 +243,4 @@ def test_facts_of_one_output_bound_its_variance(form, x):
     box = Box([-5.0] * 3, [5.0] * 3)
     variances = np.diag(oracle(x, x)).reshape(len(x), own.outputs)
     for i in range(own.outputs):
-        assert variances[:, i].max() <= own.facts_of(i, box).variance_bound * (1 + 1e-12)
+        assert variances[:, i].max() <= own.constants_of(i, box).variance_bound * (1 + 1e-12)

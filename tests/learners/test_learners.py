@@ -15,7 +15,7 @@ from kernelmdp.learners.conformance import small_problem
 from kernelmdp.learners.counts import Counts
 from kernelmdp.learners.least_squares import LinearQuadratic
 from kernelmdp.mdp import Episode, play
-from kernelmdp.mdp.policy import Uniform
+from kernelmdp.mdp.policy import UniformPolicy
 
 KEY = jax.random.key(0)
 
@@ -23,7 +23,8 @@ KEY = jax.random.key(0)
 def some_episodes(env, count):
     keys = jax.random.split(KEY, count)
     return [
-        env.play(Uniform(env.mdp.actions, key), env.starts(key), key=key).on_host() for key in keys
+        env.play(UniformPolicy(env.mdp.actions, key), env.starts(key), key=key).on_host()
+        for key in keys
     ]
 
 
@@ -184,7 +185,7 @@ def test_no_certificate_where_outputs_are_correlated():
 
 def test_play_and_episode_types_are_one():
     env = km.make("rkhs", horizon=3)
-    episode = play(env.mdp, Uniform(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
+    episode = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
     agent = km.Greedy(env, seed=0)
     agent.replay(episode)
     assert isinstance(agent.history[0], Episode)

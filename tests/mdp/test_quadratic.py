@@ -8,10 +8,15 @@ import pytest
 from kernelmdp.domains import Box, Unbounded
 from kernelmdp.envs.lqr import LinearTransition, QuadraticReward, lqr_1d
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp import MDP, SILENT, Gaussian, Known, monte_carlo_value
-from kernelmdp.mdp.linear import LinearPolicy, QuadraticTruth, linear_policy, linear_value
+from kernelmdp.mdp import MDP, NO_NOISE, Gaussian, MeanModel, monte_carlo_value
+from kernelmdp.mdp.linear_policy import LinearPolicy, QuadraticTruth, linear_policy, linear_value
+from kernelmdp.mdp.linear_quadratic import (
+    LinearQuadraticSystem,
+    linear_quadratic_system,
+    optimal_solution,
+    solvable_cost,
+)
 from kernelmdp.mdp.policy import Policy
-from kernelmdp.mdp.quadratic import System, optimal_solution, solvable_cost, system_of
 
 H = 5
 
@@ -24,7 +29,7 @@ def random_system(rng, m=2, q=1, cross=True, noise=0.0):
         cost[:m, m:] = cost[m:, :m] = 0
     dynamics = rng.normal(size=(m, m + q))
     dynamics[:, :m] *= 1.1 / np.abs(np.linalg.eigvals(dynamics[:, :m])).max()
-    return System(jnp.asarray(dynamics), jnp.asarray(cost), noise**2 * jnp.eye(m))
+    return LinearQuadraticSystem(jnp.asarray(dynamics), jnp.asarray(cost), noise**2 * jnp.eye(m))
 
 
 def mdp_of(system, noise=0.0, **options):
@@ -33,10 +38,10 @@ def mdp_of(system, noise=0.0, **options):
         "states": Unbounded(m),
         "actions": Unbounded(d - m),
         "horizon": H,
-        "reward_noise": SILENT,
+        "reward_noise": NO_NOISE,
         "transition_noise": Gaussian(noise),
     }
-    model = Known(QuadraticReward(system.cost), LinearTransition(system.dynamics))
+    model = MeanModel(QuadraticReward(system.cost), LinearTransition(system.dynamics))
     return MDP(model, **(words | options))
 
 
@@ -107,7 +112,7 @@ def test_value_of_an_affine_policy(rng):
 
 def test_matrices_are_read_off_a_model(rng):
     system = random_system(rng, m=3, q=2, noise=0.1)
-    found = system_of(mdp_of(system, 0.1))
+    found = linear_quadratic_system(mdp_of(system, 0.1))
     for name in ("dynamics", "cost", "noise"):
         np.testing.assert_allclose(getattr(found, name), getattr(system, name), atol=1e-12)
 
@@ -124,15 +129,15 @@ def test_matrices_are_read_off_a_model(rng):
 def test_other_models_are_refused(reward, transition, rng):
     mdp = mdp_of(random_system(rng))
     other = MDP(
-        Known(reward, transition),
+        MeanModel(reward, transition),
         states=mdp.states,
         actions=mdp.actions,
         horizon=H,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
     )
     with pytest.raises(ArgumentError, match="linear mean transitions and quadratic mean rewards"):
-        system_of(other)
+        linear_quadratic_system(other)
 
 
 def test_costs_are_raised_only_as_far_as_needed(rng):
@@ -189,9 +194,13 @@ def test_no_bounds_no_error():
 
 
 def test_costs_without_minimum_are_refused():
-    system = System(jnp.ones((1, 2)), jnp.diag(jnp.array([1.0, -1.0])), jnp.zeros((1, 1)))
+    system = LinearQuadraticSystem(
+        jnp.ones((1, 2)), jnp.diag(jnp.array([1.0, -1.0])), jnp.zeros((1, 1))
+    )
     with pytest.raises(ArgumentError, match="Q: expected positive definite"):
         QuadraticTruth(mdp_of(system))
-    system = System(jnp.ones((1, 2)), jnp.diag(jnp.array([-1.0, 1.0])), jnp.zeros((1, 1)))
+    system = LinearQuadraticSystem(
+        jnp.ones((1, 2)), jnp.diag(jnp.array([-1.0, 1.0])), jnp.zeros((1, 1))
+    )
     with pytest.raises(ArgumentError, match="positive semi-definite"):
         QuadraticTruth(mdp_of(system, actions=Box([-1.0], [1.0])))

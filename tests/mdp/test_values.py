@@ -11,10 +11,10 @@ from scipy import stats
 from kernelmdp import Box, FiniteSet
 from kernelmdp.mdp import (
     MDP,
-    SILENT,
+    NO_NOISE,
     Categorical,
     Gaussian,
-    Known,
+    MeanModel,
     StateGrid,
     StudentT,
     Uniform,
@@ -27,12 +27,12 @@ from kernelmdp.mdp import (
     rollout,
 )
 from kernelmdp.mdp.noise import gaussian_slope, smallest_deviation
-from kernelmdp.mdp.policy import Policy, Sequence
+from kernelmdp.mdp.policy import OpenLoopPolicy, Policy
 
 STATES, ACTIONS, H = 5, 3, 4
 
 
-class Lookup(Policy):
+class LookupTable(Policy):
     """Actions from a table of nodes."""
 
     table: jax.Array  # (H, N) of action values
@@ -54,13 +54,13 @@ def chain(rng, noise=0.3):
         array = jnp.asarray(table)
         return lambda z: array[z[:, 0].astype(int), z[:, 1].astype(int)]
 
-    model = Known(read(rewards), lambda z: read(means)(z)[:, None])
+    model = MeanModel(read(rewards), lambda z: read(means)(z)[:, None])
     mdp = MDP(
         model,
         states=states,
         actions=actions,
         horizon=H,
-        reward_noise=SILENT,
+        reward_noise=NO_NOISE,
         transition_noise=Gaussian(noise),
     )
     nodes, weights = np.polynomial.hermite_e.hermegauss(9)
@@ -84,7 +84,7 @@ def test_policy_and_optimal_values_of_a_chain(rng):
     mdp, rewards, P = chain(rng)
     grid = StateGrid(mdp.states, (), mdp.transition_noise)
     table = rng.integers(ACTIONS, size=(H, STATES))
-    policy = Lookup(jnp.asarray(table, float), jnp.asarray(grid.nodes))
+    policy = LookupTable(jnp.asarray(table, float), jnp.asarray(grid.nodes))
     np.testing.assert_allclose(
         policy_values(mdp, policy, grid), by_hand(rewards, P, table), atol=1e-10
     )
@@ -100,7 +100,7 @@ def test_value_difference_identity(rng):
     (_, r_model, p_model), (mdp, r_true, p_true) = chain(rng), chain(rng)
     table = rng.integers(ACTIONS, size=(H, STATES))
     grid = StateGrid(mdp.states, (), mdp.transition_noise)
-    policy = Lookup(jnp.asarray(table, float), jnp.asarray(grid.nodes))
+    policy = LookupTable(jnp.asarray(table, float), jnp.asarray(grid.nodes))
     true_values = np.asarray(policy_values(mdp, policy, grid))
     model_values = by_hand(r_model, p_model, table)
     visits, total = np.eye(STATES)[2], 0.0
@@ -115,7 +115,7 @@ def test_value_difference_identity(rng):
 
 def smooth(noise=0.1, periodic=()):
     box = Box([-1.0], [1.0], periodic)
-    model = Known(
+    model = MeanModel(
         lambda z: jnp.sin(3 * z[:, 0]) - 0.2 * z[:, 1] ** 2,
         lambda z: (0.6 * z[:, 0] + 0.5 * z[:, 1] + 0.3 * jnp.cos(4 * z[:, 0]))[:, None],
     )
@@ -177,16 +177,18 @@ def test_martingale_of_an_episode():
 
 def test_raw_outcome_and_projected_state():
     box = Box([-1.0, -1.0], [1.0, 1.0], periodic=[0])
-    model = Known(lambda z: z[:, 0], lambda z: z[:, :2] + jnp.array([[0.7, 0.7]]))
+    model = MeanModel(lambda z: z[:, 0], lambda z: z[:, :2] + jnp.array([[0.7, 0.7]]))
     mdp = MDP(
         model,
         states=box,
         actions=Box([-1.0], [1.0]),
         horizon=2,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
     )
-    episode = play(mdp, Sequence(jnp.zeros((2, 1))), jnp.array([0.5, 0.5]), key=jax.random.key(0))
+    episode = play(
+        mdp, OpenLoopPolicy(jnp.zeros((2, 1))), jnp.array([0.5, 0.5]), key=jax.random.key(0)
+    )
     np.testing.assert_allclose(episode.outcomes, [[1.2, 1.2], [-0.1, 1.7]], atol=1e-12)
     np.testing.assert_allclose(episode.states, [[0.5, 0.5], [-0.8, 1.0], [-0.1, 1.0]], atol=1e-12)
     assert episode.total == pytest.approx(0.5 - 0.8)

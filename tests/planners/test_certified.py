@@ -13,16 +13,16 @@ from scipy import stats
 
 from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.errors import ArgumentError, DomainError, ShapeError
-from kernelmdp.mdp import MDP, SILENT, Gaussian, Known, Model, Outlook, Uniform
+from kernelmdp.mdp import MDP, NO_NOISE, Gaussian, MeanModel, Model, Prediction, Uniform
 from kernelmdp.planners import paper_tolerance
-from kernelmdp.planners.certified import (
+from kernelmdp.planners.certified_planner import (
     CertifiedPlanner,
     LookaheadPolicy,
     _sweep,
 )
-from kernelmdp.planners.cones import Lookahead
-from kernelmdp.planners.lipschitz import LipschitzConstants
-from kernelmdp.planners.nets import Sizes, a_priori_gap
+from kernelmdp.planners.discretisation import DiscretisationSizes, a_priori_gap
+from kernelmdp.planners.lipschitz_bounds import LipschitzConstants
+from kernelmdp.planners.mcshane import Lookahead
 
 HORIZON, NOISE, START = 4, 0.1, [0.2]
 KEY = jax.random.key(0)
@@ -40,11 +40,11 @@ def transition(points):
 
 def example(**changes):
     given = {
-        "model": Known(reward, transition),
+        "model": MeanModel(reward, transition),
         "states": Box([0.0], [1.0]),
         "actions": Box([-1.0], [1.0]),
         "horizon": HORIZON,
-        "reward_noise": SILENT,
+        "reward_noise": NO_NOISE,
         "transition_noise": Gaussian(NOISE),
         "reward_range": (-0.2, 1.0),
     }
@@ -101,7 +101,7 @@ def solve(mdp, sizes, constants=CONSTANTS):
 )
 def test_bounds_enclose_the_policy_and_the_optimum(law, noise):
     mdp = example(transition_noise=noise)
-    plan = solve(mdp, Sizes((65,), (17,), 32))
+    plan = solve(mdp, DiscretisationSizes((65,), (17,), 32))
     optimum, value = fine_optimum(LAWS[law]), fine_value(plan.policy, LAWS[law])
     states = FINE[::40]
     low, high = np.array([plan.bounds([s]) for s in states]).T
@@ -111,7 +111,7 @@ def test_bounds_enclose_the_policy_and_the_optimum(law, noise):
     # The policy is far better than its certificate, and not a constant.
     assert np.max(optimum - value) < 0.01
     assert np.ptp(value) > 0.05
-    eta_state, eta_action, noise_error = Sizes((65,), (17,), 32).errors(mdp)
+    eta_state, eta_action, noise_error = DiscretisationSizes((65,), (17,), 32).errors(mdp)
     promised = a_priori_gap(
         CONSTANTS,
         HORIZON,
@@ -141,15 +141,15 @@ def test_every_charge_is_needed(part, sign):
         )
 
     mdp = example(
-        model=Known(pay, lambda z: jnp.full((z.shape[0], 1), place)),
+        model=MeanModel(pay, lambda z: jnp.full((z.shape[0], 1), place)),
         states=Box([-1.0], [1.0]),
         horizon=2,
-        transition_noise=Gaussian(0.1) if part == "noise" else SILENT,
+        transition_noise=Gaussian(0.1) if part == "noise" else NO_NOISE,
         reward_range=(-9.0, 9.0),
     )
     slopes = (0.0, 1.0) if part == "action" else (1.0, 0.0)
     plan = CertifiedPlanner(LipschitzConstants(*slopes, 0.0, 0.0), tolerance=9.0)._solve(
-        mdp, np.zeros(1), Sizes((9,), (5,), 1)
+        mdp, np.zeros(1), DiscretisationSizes((9,), (5,), 1)
     )
     optimum = {"noise": sign * 0.1 * math.sqrt(2 / math.pi), "action": 0.0, "state": sign * 0.125}
     assert plan.lower - 1e-9 <= optimum[part] <= plan.upper + 1e-9
@@ -165,8 +165,8 @@ def test_a_priori_gap_by_hand():
 
 
 def test_halving_everything_shrinks_the_gap():
-    mdp, sizes = example(), Sizes((33,), (9,), 16)
-    finer = Sizes((65,), (17,), 32)
+    mdp, sizes = example(), DiscretisationSizes((33,), (9,), 16)
+    finer = DiscretisationSizes((65,), (17,), 32)
     assert solve(mdp, sizes).gap >= 1.6 * solve(mdp, finer).gap
     for coarse, fine in zip(sizes.errors(mdp), finer.errors(mdp), strict=True):
         assert 1.6 <= coarse / fine <= 2.01
@@ -194,7 +194,7 @@ def test_tolerances_add_up():
 
 
 def test_values_are_clipped_to_what_rewards_allow():
-    mdp, sizes = example(reward_range=(-0.2, 1.0)), Sizes((9,), (5,), 4)
+    mdp, sizes = example(reward_range=(-0.2, 1.0)), DiscretisationSizes((9,), (5,), 4)
     clipped = solve(mdp, sizes)
     free = solve(example(reward_range=(-math.inf, math.inf)), sizes)
     assert free.upper > HORIZON * 1.0
@@ -216,18 +216,18 @@ def test_two_dimensions_with_a_circle():
         return 0.5 * jnp.cos(2 * jnp.pi * points[:, 0]) + points[:, 1]
 
     mdp = MDP(
-        Known(pay, turn),
+        MeanModel(pay, turn),
         states=Box([0.0, 0.0], [1.0, 1.0], periodic=[0]),
         actions=FiniteSet([[-1.0], [0.0], [1.0]]),
         horizon=3,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
         reward_range=(-0.5, 1.5),
     )
     reward_slope = math.hypot(math.pi, 1.0)
     transition_slope = np.linalg.norm([[1, 0], [0.2 * math.pi, 0.5]], 2)
     constants = LipschitzConstants(reward_slope, 0.0, float(transition_slope), 0.25)
-    sizes = Sizes((32, 17), (1,), 1)
+    sizes = DiscretisationSizes((32, 17), (1,), 1)
     plan = CertifiedPlanner(constants, tolerance=1.0)._solve(mdp, np.array([0.97, 0.3]), sizes)
 
     def best(state, left):
@@ -258,7 +258,7 @@ def test_two_dimensions_with_a_circle():
 
 
 def test_all_nodes_and_neighbours_agree_in_one_dimension():
-    lookahead = Lookahead.over(example(), CONSTANTS, Sizes((17,), (5,), 8))
+    lookahead = Lookahead.over(example(), CONSTANTS, DiscretisationSizes((17,), (5,), 8))
     lower, upper = _sweep(lookahead)
     states = np.linspace(0, 1, 57)
     for h in range(HORIZON):
@@ -270,16 +270,16 @@ def test_all_nodes_and_neighbours_agree_in_one_dimension():
 
 
 def test_a_finite_world_without_noise_is_exact():
-    def walk(points):
+    def variance_history(points):
         return jnp.clip(points[:, :1] + points[:, 1:], 0.0, 4.0)
 
     mdp = MDP(
-        Known(lambda z: jnp.where(z[:, 0] == 4.0, 1.0, 0.0), walk),
+        MeanModel(lambda z: jnp.where(z[:, 0] == 4.0, 1.0, 0.0), variance_history),
         states=FiniteSet.range(5),
         actions=FiniteSet([[-1.0], [1.0]]),
         horizon=6,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
         reward_range=(0.0, 1.0),
     )
     plan = CertifiedPlanner(LipschitzConstants(1.0, 0.0, 1.0, 1.0), tolerance=1e-9).plan(
@@ -305,8 +305,10 @@ class Tube(Model):
         rooted = self.shape == "ellipsoid"
         if self.shape == "box":
             sides = jnp.full((n, 1), self.radius)
-            return Outlook(reward(points), transition(points), jnp.full(n, self.width), sides=sides)
-        return Outlook(
+            return Prediction(
+                reward(points), transition(points), jnp.full(n, self.width), sides=sides
+            )
+        return Prediction(
             reward(points),
             transition(points),
             jnp.full(n, self.width),
@@ -323,18 +325,18 @@ class Shifted(eqx.Module):
 
 
 def test_an_interval_is_a_ball_an_ellipsoid_and_a_box():
-    sizes, shapes = Sizes((17,), (5,), 8), ("ball", "ellipsoid", "box")
+    sizes, shapes = DiscretisationSizes((17,), (5,), 8), ("ball", "ellipsoid", "box")
     uppers = [solve(example(model=Tube(0.05, 0.04, shape)), sizes).upper for shape in shapes]
     assert uppers == pytest.approx([uppers[0]] * 3, abs=1e-12)
     assert uppers[0] > solve(example(), sizes).upper
 
 
 def test_the_upper_value_dominates_a_family():
-    sizes, scope = Sizes((33,), (9,), 16), (-0.25, 1.05)
+    sizes, scope = DiscretisationSizes((33,), (9,), 16), (-0.25, 1.05)
     plan = solve(example(model=Tube(0.05, 0.04), reward_range=scope), sizes)
     found = []
     for shift in (-0.04, 0.04):  # members with the same constants
-        member = Known(lambda z: reward(z) + 0.05, Shifted(jnp.asarray(shift)))
+        member = MeanModel(lambda z: reward(z) + 0.05, Shifted(jnp.asarray(shift)))
         inside = solve(example(model=member, reward_range=scope), sizes)
         value = fine_value(inside.policy, LAWS["gauss"], more=0.05, shift=shift)
         found.append(float(np.interp(START[0], FINE, value)))
@@ -347,17 +349,17 @@ def test_the_upper_value_dominates_a_family():
 
 
 def test_a_metric_widens_the_ball():
-    sizes = Sizes((33,), (9,), 8)
+    sizes = DiscretisationSizes((33,), (9,), 8)
     one = solve(example(model=Tube(0.0, 0.04), reward_range=(-9.0, 9.0)), sizes)
     two = solve(example(model=Tube(0.0, 0.02), metric=(2.0,), reward_range=(-9.0, 9.0)), sizes)
     assert two.upper == pytest.approx(one.upper)
 
 
 def test_chunks_do_not_change_the_result(monkeypatch):
-    sizes = Sizes((17,), (5,), 8)
+    sizes = DiscretisationSizes((17,), (5,), 8)
     whole = solve(example(), sizes)
-    monkeypatch.setattr("kernelmdp.planners.cones.HELD", 100)
-    monkeypatch.setattr("kernelmdp.planners.cones.ASKED", 7)
+    monkeypatch.setattr("kernelmdp.planners.mcshane.HELD", 100)
+    monkeypatch.setattr("kernelmdp.planners.mcshane.ASKED", 7)
     lookahead = Lookahead.over(example(reward_range=(-0.2, 1.0 + 1e-15)), CONSTANTS, sizes)
     np.testing.assert_allclose(_sweep(lookahead)[0], whole.tables[0], atol=1e-12)
 
@@ -405,7 +407,7 @@ def test_bad_input():
 
 
 def test_the_policy_is_a_policy():
-    plan = solve(example(), Sizes((17,), (5,), 8))
+    plan = solve(example(), DiscretisationSizes((17,), (5,), 8))
     assert isinstance(plan.policy, LookaheadPolicy)
     together = np.asarray(acting(plan.policy, jnp.asarray(FINE[::100, None]), jnp.asarray(1)))
     one_by_one = np.array([plan.policy(s, 1) for s in FINE[::100, None]])

@@ -9,11 +9,20 @@ import pytest
 
 from kernelmdp import Box
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp import MDP, Gaussian, Known, Model, Outlook, StateGrid, grid_value, policy_values
+from kernelmdp.mdp import (
+    MDP,
+    Gaussian,
+    MeanModel,
+    Model,
+    Prediction,
+    StateGrid,
+    grid_value,
+    policy_values,
+)
 from kernelmdp.planners import GridPlanner
 from kernelmdp.planners.dilation import Boxes, Discs
-from kernelmdp.planners.envelope import lipschitz_envelope
-from kernelmdp.planners.optimism import Candidates, Interval
+from kernelmdp.planners.lipschitz_envelope import lipschitz_envelope
+from kernelmdp.planners.optimism import EllipsoidBackup, IntervalBackup
 from kernelmdp.planners.pessimism import pessimistic_values
 
 KEY = jax.random.key(0)
@@ -43,11 +52,11 @@ class Wrong(Model):
         reward_width = jnp.full(n, self.widths[0])
         if self.shape == "box":
             sides = jnp.full((n, m), self.widths[1])
-            return Outlook(reward(points), centre, reward_width, sides=sides)
+            return Prediction(reward(points), centre, reward_width, sides=sides)
         if self.shape == "ellipsoid":
             root = jnp.broadcast_to(self.widths[1] * jnp.eye(m)[None], (n, m, m))
-            return Outlook(reward(points), centre, reward_width, root=root)
-        return Outlook(reward(points), centre, reward_width, radius=jnp.full(n, self.widths[1]))
+            return Prediction(reward(points), centre, reward_width, root=root)
+        return Prediction(reward(points), centre, reward_width, radius=jnp.full(n, self.widths[1]))
 
 
 def make(model, m=1, **options):
@@ -61,7 +70,7 @@ def make(model, m=1, **options):
     return MDP(model, **(words | options))
 
 
-TRUTH = Known(reward, move)
+TRUTH = MeanModel(reward, move)
 FAMILY = Wrong(jnp.array([0.05, 0.08]), jnp.asarray(0.9))
 # The Gaussian-noise bound: span(V) / √(2πv) with rewards in [−0.1, 1].
 SLOPE = 1.1 * (H - 1) / np.sqrt(2 * np.pi * 0.01)
@@ -187,11 +196,11 @@ def test_envelope(rng, counts, periodic):
 @pytest.mark.parametrize("periodic", [(), (0,)])
 def test_interval_maximum_is_exact(rng, periodic):
     grid = StateGrid(Box([-1.0], [1.0], periodic), (17,), Gaussian(0.0))
-    chooser = Interval(grid, (0.5,))
+    chooser = IntervalBackup(grid, (0.5,))
     table = rng.normal(size=17)
     means, radii = rng.uniform(-1, 1, size=300), rng.uniform(0, 1.2, size=300) ** 2
-    outlook = Outlook(jnp.zeros(300), jnp.asarray(means)[:, None], radius=jnp.asarray(radii))
-    places = chooser.locate(outlook, jnp.zeros(1), jnp.asarray(0.0))
+    prediction = Prediction(jnp.zeros(300), jnp.asarray(means)[:, None], radius=jnp.asarray(radii))
+    places = chooser.locate(prediction, jnp.zeros(1), jnp.asarray(0.0))
     found = np.asarray(chooser.read(chooser.prepare(jnp.asarray(table), jnp.zeros(1)), places))
     for i in range(300):
         reach = 0.5 * radii[i]
@@ -211,8 +220,8 @@ def test_discs_are_balls(rng, periodic):
     chooser = Discs(grid, metric)
     x, y = grid.nodes.T
     table = np.sin(np.pi * x + 0.3) * np.cos(y) + 0.05 * rng.normal(size=len(x))
-    outlook = Outlook(jnp.zeros(2), jnp.zeros((2, 2)), radius=jnp.array([0.9, 0.1]))
-    ladder = chooser.ladder_for(outlook)
+    prediction = Prediction(jnp.zeros(2), jnp.zeros((2, 2)), radius=jnp.array([0.9, 0.1]))
+    ladder = chooser.ladder_for(prediction)
     found = np.asarray(chooser.prepare(jnp.asarray(table), ladder))
     angles, shares = np.linspace(0, 2 * np.pi, 97), np.linspace(0, 1, 25)
     disc = np.stack(
@@ -244,11 +253,11 @@ def test_boxes_find_the_maximum(periodic, rng):
 
     def found(sides):
         rows = np.concatenate([np.tile(sides, (count, 1)), [[0.9, 0.5]]])  # the last: the largest
-        outlook = Outlook(
+        prediction = Prediction(
             jnp.zeros(count + 1), jnp.asarray([*grid.nodes, [0, 0]]), sides=jnp.asarray(rows)
         )
-        ladder = chooser.ladder_for(outlook)
-        places = chooser.locate(outlook, ladder, jnp.asarray(0.0))
+        ladder = chooser.ladder_for(prediction)
+        places = chooser.locate(prediction, ladder, jnp.asarray(0.0))
         return np.asarray(chooser.read(chooser.prepare(jnp.asarray(table), ladder), places))[:-1]
 
     offsets = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(-1, 1, 41)] * 2)], axis=1)
@@ -264,12 +273,14 @@ def test_boxes_find_the_maximum(periodic, rng):
 
 
 def test_candidates_lie_in_the_ellipsoid(rng):
-    units = Candidates(StateGrid(Box([-1.0] * 3, [1.0] * 3), (3, 3, 3), Gaussian(0.0)), (1.0,) * 3)
+    units = EllipsoidBackup(
+        StateGrid(Box([-1.0] * 3, [1.0] * 3), (3, 3, 3), Gaussian(0.0)), (1.0,) * 3
+    )
     assert np.linalg.norm(units._units(), axis=1).max() <= 1 + 1e-12
 
 
 def test_ties_are_broken_by_the_seed():
-    flat = make(Known(lambda z: 0 * z[:, 0], move))
+    flat = make(MeanModel(lambda z: 0 * z[:, 0], move))
     planner = GridPlanner(state_points=11, action_points=11)
     actions = {
         seed: np.asarray(
@@ -323,7 +334,7 @@ def test_nothing_retraces():
 
         def __call__(self, points):
             traces.append(1)
-            return Outlook(self.gain * reward(points), move(points))
+            return Prediction(self.gain * reward(points), move(points))
 
     for gain in range(3):
         planner.plan(dataclasses.replace(mdp, model=Counted(jnp.asarray(float(gain)))), key=KEY)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kernelmdp.domains import Box, FiniteSet
-from kernelmdp.mdp import MDP, SILENT, Known
+from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
 from kernelmdp.planners import MPCPlanner
-from kernelmdp.planners.ilqr import polished
+from kernelmdp.planners.ilqr import ilqr_refine
 
 STEPS = 6
 MOTION = np.array([[1.0, 0.2], [0.3, 1.1]])
@@ -44,7 +44,7 @@ def total(step, start, decisions, live=None):
 
 @functools.partial(jax.jit, static_argnums=0)
 def polish_between(step, start, decisions, bound, live, iterations):
-    return polished(
+    return ilqr_refine(
         step,
         start,
         decisions,
@@ -57,7 +57,7 @@ def polish_between(step, start, decisions, bound, live, iterations):
     )
 
 
-def polish(step, start, decisions, *, bound=WIDE, live=None, iterations=1):
+def ilqr_iterations(step, start, decisions, *, bound=WIDE, live=None, iterations=1):
     live = np.ones(len(decisions), bool) if live is None else live
     bound = jnp.asarray(bound)
     return np.asarray(polish_between(step, start, decisions, bound, live, iterations))
@@ -78,14 +78,14 @@ def best_linear():
 
 
 def test_one_turn_finds_the_best_sequence_of_a_linear_quadratic_problem():
-    found = polish(linear_step, START, np.zeros((STEPS, 1)))[:, 0]
+    found = ilqr_iterations(linear_step, START, np.zeros((STEPS, 1)))[:, 0]
     np.testing.assert_allclose(found, best_linear(), rtol=1e-4, atol=1e-5)
 
 
 def test_bounds_hold_and_what_is_not_bound_is_best():
     free = best_linear()
     bound = 0.7 * np.abs(free).max()
-    found = polish(linear_step, START, np.zeros((STEPS, 1)), bound=bound, iterations=15)
+    found = ilqr_iterations(linear_step, START, np.zeros((STEPS, 1)), bound=bound, iterations=15)
     assert np.abs(found).max() <= bound
     best = total(linear_step, START, found)
     # No other sequence within the bounds is better, as projected ascent would find.
@@ -112,7 +112,7 @@ def test_never_worse_where_nothing_is_linear():
     start, gained = jnp.array([np.pi, 0.0]), []
     for _ in range(3):
         decisions = rng.uniform(-1, 1, (10, 1))
-        found = polish(wild_step, start, decisions, bound=1.0, live=live, iterations=4)
+        found = ilqr_iterations(wild_step, start, decisions, bound=1.0, live=live, iterations=4)
         before = total(wild_step, start, decisions, live)
         gained.append(total(wild_step, start, found, live) - before)
     assert min(gained) >= -1e-12
@@ -130,18 +130,18 @@ def test_differences_go_the_shorter_way_round():
 def test_a_polished_plan_is_at_least_as_good(finite):
     box = Box([-1.0], [1.0])
     mdp = MDP(
-        Known(
+        MeanModel(
             lambda z: -jnp.sum(z[:, :2] ** 2, axis=1),
             lambda z: z[:, :2] @ jnp.asarray(MOTION.T) + z[:, 2:] @ jnp.asarray(PUSH.T),
         ),
         states=Box([-5.0, -5.0], [5.0, 5.0]),
         actions=FiniteSet([[-1.0], [0.0], [1.0]]) if finite else box,
         horizon=STEPS,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
     )
     values = [
-        MPCPlanner(horizon=STEPS, samples=16, elites=4, first_rounds=1, polish=turns)
+        MPCPlanner(horizon=STEPS, samples=16, elites=4, first_rounds=1, ilqr_iterations=turns)
         .plan(mdp, key=jax.random.key(0))
         .value(START)
         for turns in (0, 3)

@@ -10,8 +10,8 @@ from scipy import stats
 
 from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.mdp import MDP, SILENT, Gaussian, Known, StateGrid, Uniform, optimal_values
-from kernelmdp.planners.lipschitz import (
+from kernelmdp.mdp import MDP, NO_NOISE, Gaussian, MeanModel, StateGrid, Uniform, optimal_values
+from kernelmdp.planners.lipschitz_bounds import (
     LipschitzBound,
     LipschitzConstants,
     gaussian_noise_bound,
@@ -19,18 +19,18 @@ from kernelmdp.planners.lipschitz import (
     smoothness_bound,
     tightest,
 )
-from kernelmdp.planners.slopes import _smoothing, certified_slope, measured_slope
+from kernelmdp.planners.value_slopes import _smoothing, certified_slope, measured_slope
 
 SIGMA = 0.2
 
 
 def mdp_with(noise, *, horizon=3, reward_range=(-1.0, 1.0), dimension=1, metric=None):
     return MDP(
-        Known(lambda z: z[:, 0], lambda z: z[:, :dimension]),
+        MeanModel(lambda z: z[:, 0], lambda z: z[:, :dimension]),
         states=Box([-1.0] * dimension, [1.0] * dimension),
         actions=FiniteSet([[0.0]]),
         horizon=horizon,
-        reward_noise=SILENT,
+        reward_noise=NO_NOISE,
         transition_noise=noise,
         reward_range=reward_range,
         metric=metric,
@@ -74,7 +74,7 @@ def test_gaussian_bound_from_the_range_of_rewards():
     assert gaussian_noise_bound(mdp).value == pytest.approx(6 / (math.sqrt(2 * math.pi) * 0.4))
     assert gaussian_noise_bound(mdp_with(Gaussian([0.4, 0.0]), dimension=2)).value == math.inf
     assert gaussian_noise_bound(mdp_with(Uniform(0.4))).value == math.inf
-    assert gaussian_noise_bound(mdp_with(SILENT, horizon=1)).value == 0.0
+    assert gaussian_noise_bound(mdp_with(NO_NOISE, horizon=1)).value == 0.0
     assert not gaussian_noise_bound(mdp_with(Gaussian(0.4, estimated=True))).certified
     unbounded = mdp_with(Gaussian(0.4), reward_range=(-math.inf, math.inf))
     assert gaussian_noise_bound(unbounded).value == math.inf
@@ -199,14 +199,14 @@ def test_certificate_of_a_sign_is_the_closed_form():
 
 
 def test_measured_slope_sees_the_seam_of_a_circle():
-    grid = StateGrid(Box([0.0], [1.0], periodic=[0]), (10,), SILENT)
+    grid = StateGrid(Box([0.0], [1.0], periodic=[0]), (10,), NO_NOISE)
     values = np.stack([np.zeros(10), np.arange(10.0)])
     assert measured_slope(values, grid, metric=(1.0,)).value == pytest.approx(90.0)
     assert measured_slope(values, grid, metric=(2.0,)).value == pytest.approx(180.0)
 
 
 def test_measured_slope_in_a_finite_set_and_with_other_noise():
-    grid = StateGrid(FiniteSet([[0.0], [1.0], [3.0]]), (), SILENT)
+    grid = StateGrid(FiniteSet([[0.0], [1.0], [3.0]]), (), NO_NOISE)
     values = np.array([[0.0, 9.0, 0.0], [0.0, 1.0, 5.0]])
     assert measured_slope(values, grid, metric=(1.0,)).value == pytest.approx(2.0)
     assert certified_slope(values, grid, metric=(1.0,)).value == math.inf
@@ -227,11 +227,11 @@ def test_values_must_fit_the_grid():
 def test_all_rules_hold_for_a_solved_mdp():
     """A toy solved on a fine grid: the measured slope is below every certified L."""
     mdp = MDP(
-        Known(lambda z: jnp.sin(2 * z[:, 0]), lambda z: 0.9 * z[:, :1] + 0.3 * z[:, 1:]),
+        MeanModel(lambda z: jnp.sin(2 * z[:, 0]), lambda z: 0.9 * z[:, :1] + 0.3 * z[:, 1:]),
         states=Box([-1.0], [1.0]),
         actions=FiniteSet([[-1.0], [0.0], [1.0]]),
         horizon=4,
-        reward_noise=SILENT,
+        reward_noise=NO_NOISE,
         transition_noise=Gaussian(0.15),
         reward_range=(-1.0, 1.0),
     )

@@ -11,11 +11,21 @@ import pytest
 from kernelmdp import Box
 from kernelmdp.domains import FiniteSet, join
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp import MDP, SILENT, Categorical, Gaussian, Known, Model, Outlook, play, rollout
-from kernelmdp.mdp.policy import Player, Sequence
+from kernelmdp.mdp import (
+    MDP,
+    NO_NOISE,
+    Categorical,
+    Gaussian,
+    MeanModel,
+    Model,
+    Prediction,
+    play,
+    rollout,
+)
+from kernelmdp.mdp.policy import OpenLoopPolicy, PolicyPlayer
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners import MPCPlanner, RiccatiPlanner
-from kernelmdp.planners.laws import Frequencies, colouring
+from kernelmdp.planners.proposals import Frequencies, colouring
 
 KEY = jax.random.key(0)
 H = 8
@@ -29,8 +39,8 @@ def make(model, **options):
         "states": Box([-5.0, -5.0], [5.0, 5.0]),
         "actions": Box([-1.0], [1.0]),
         "horizon": H,
-        "reward_noise": SILENT,
-        "transition_noise": SILENT,
+        "reward_noise": NO_NOISE,
+        "transition_noise": NO_NOISE,
     }
     return MDP(model, **(words | options))
 
@@ -43,7 +53,7 @@ def glide(z):
     return jnp.stack([z[:, 0] + 0.4 * z[:, 1], z[:, 1] + 0.4 * z[:, 2]], axis=1)
 
 
-GLIDER = make(Known(cost, glide))
+GLIDER = make(MeanModel(cost, glide))
 
 
 def total(mdp, policy, start, key=KEY):
@@ -58,7 +68,7 @@ class Scaled(Model):
     def __call__(self, points):
         after = glide(points)
         push = (self.strength - 0.4) * points[:, 2]
-        return Outlook(cost(points), after.at[:, 1].add(push))
+        return Prediction(cost(points), after.at[:, 1].add(push))
 
 
 class Unsure(Model):
@@ -73,12 +83,12 @@ class Unsure(Model):
         width = jnp.full(n, 0.1)
         if self.form == "root":
             root = jnp.broadcast_to(self.radius * jnp.eye(2)[None], (n, 2, 2))
-            return Outlook(cost(points), state, width, root=root)
+            return Prediction(cost(points), state, width, root=root)
         if self.form == "sides":
-            return Outlook(cost(points), state, width, sides=jnp.full((n, 2), self.radius))
+            return Prediction(cost(points), state, width, sides=jnp.full((n, 2), self.radius))
         if self.form == "none":
-            return Outlook(cost(points), state)
-        return Outlook(cost(points), state, width, radius=jnp.full(n, self.radius))
+            return Prediction(cost(points), state)
+        return Prediction(cost(points), state, width, radius=jnp.full(n, self.radius))
 
 
 STARTS = jnp.array([[0.9, -0.4], [0.1, 0.7]])
@@ -103,10 +113,12 @@ def test_near_the_riccati_optimum(played):
 
 
 def test_the_best_of_finitely_many_sequences():
-    mdp = make(Known(cost, glide), actions=FiniteSet([[-1.0], [0.0], [1.0]]), horizon=5)
+    mdp = make(MeanModel(cost, glide), actions=FiniteSet([[-1.0], [0.0], [1.0]]), horizon=5)
     start = jnp.array([0.8, 0.5])
     every = jnp.asarray(list(itertools.product([-1.0, 0.0, 1.0], repeat=5)))
-    play_all = jax.vmap(lambda plan: rollout(mdp, Sequence(plan[:, None]), start[None], key=KEY)[2])
+    play_all = jax.vmap(
+        lambda plan: rollout(mdp, OpenLoopPolicy(plan[:, None]), start[None], key=KEY)[2]
+    )
     best = float(jnp.max(jnp.sum(play_all(every), axis=(1, 2))))
     plan = MPCPlanner(horizon=5, samples=60).plan(mdp, key=KEY)
     assert total(mdp, plan.policy, start) == pytest.approx(best, abs=1e-9)
@@ -117,7 +129,9 @@ def test_the_best_of_finitely_many_sequences():
 
 def test_what_was_planned_before_helps():
     """Few draws, many keys: going on from the last plan is better than from nothing."""
-    few = MPCPlanner(horizon=H, samples=16, elites=4, iterations=1, polish=0, first_rounds=1)
+    few = MPCPlanner(
+        horizon=H, samples=16, elites=4, iterations=1, ilqr_iterations=0, first_rounds=1
+    )
     start = jnp.array([0.9, -0.4])
 
     class Cold(type(few.plan(GLIDER, key=KEY).policy)):
@@ -145,7 +159,7 @@ def test_luck_reaches_what_actions_cannot(form, optimism):
     """Every step luck moves the state by 0.3: in a ball along a line, in a box along both axes."""
     planner = MPCPlanner(horizon=4, samples=60, elites=8, optimism=optimism)
     start = np.array([0.9, 0.9])
-    rough = dataclasses.replace(planner, polish=0)
+    rough = dataclasses.replace(planner, ilqr_iterations=0)
     plain = rough.plan(make(Unsure(jnp.asarray(0.3), "none"), horizon=4), key=KEY).value(start)
     assert plain == pytest.approx(4 * -1.5 * 0.81, abs=0.2)
     hoped = planner.plan(make(Unsure(jnp.asarray(0.3), form), horizon=4), key=KEY).value(start)
@@ -185,7 +199,9 @@ def test_same_key_same_actions_within_bounds():
     actions = act(policy, states)
     np.testing.assert_array_equal(actions, act(SMALL.plan(GLIDER, key=KEY).policy, states))
     assert jnp.all(jnp.abs(actions) <= 1)
-    rough = dataclasses.replace(SMALL, polish=0)  # polished, both keys come to the same top
+    rough = dataclasses.replace(
+        SMALL, ilqr_iterations=0
+    )  # polished, both keys come to the same top
     first, second = (
         act(rough.plan(GLIDER, key=jax.random.key(n)).policy, states[:2]) for n in (0, 1)
     )
@@ -195,7 +211,7 @@ def test_same_key_same_actions_within_bounds():
 def test_episodes_side_by_side_and_outside_compiled_programs_agree(played):
     states, actions, *_ = played
     player = SMALL.plan(GLIDER, key=KEY).policy.player()
-    assert isinstance(player, Player)
+    assert isinstance(player, PolicyPlayer)
     for period in range(H):
         action = player(np.asarray(states[period, 1]), period)
         np.testing.assert_allclose(action, actions[period, 1], atol=1e-9)
@@ -213,7 +229,7 @@ def test_nothing_is_traced_again_for_another_model():
     for strength in (0.1, 0.4, 0.8):
         mdp = make(Counting(jnp.asarray(strength)), horizon=3)
         key = jax.random.key(int(10 * strength))
-        policy = MPCPlanner(horizon=3, samples=30, polish=0).plan(mdp, key=key)
+        policy = MPCPlanner(horizon=3, samples=30, ilqr_iterations=0).plan(mdp, key=key)
         player = policy.policy.player()
         answers.append([player([1.0, 0.5], period)[0] for period in range(3)])
         if strength == 0.1:
@@ -233,9 +249,9 @@ def test_a_player_takes_another_model_within_the_episode():
 
 
 def test_policies_without_a_memory_play_themselves():
-    policy = Sequence(jnp.zeros((H, 1)))
+    policy = OpenLoopPolicy(jnp.zeros((H, 1)))
     assert policy.player() is policy
-    assert policy.begin(3) == ()
+    assert policy.reset(3) == ()
 
 
 # The end of an episode.
@@ -248,7 +264,7 @@ def test_steps_after_the_episode_do_not_count():
         return jnp.where(z[:, 0] > 2.9, 10.0, 0.0) - 0.01 * z[:, 1] ** 2
 
     mdp = make(
-        Known(prize, lambda z: z[:, :1] + z[:, 1:]),
+        MeanModel(prize, lambda z: z[:, :1] + z[:, 1:]),
         states=Box([0.0], [4.0]),
         horizon=6,
     )
@@ -261,12 +277,14 @@ def test_steps_after_the_episode_do_not_count():
 def test_termination_ends_rewards_in_plans_and_rollouts():
     """+1 a step; beyond 1 the episode ends. Drifting there pays less than holding."""
     mdp = make(
-        Known(lambda z: jnp.ones(z.shape[0]), lambda z: z[:, :1] + 0.5 + z[:, 1:]),
+        MeanModel(lambda z: jnp.ones(z.shape[0]), lambda z: z[:, :1] + 0.5 + z[:, 1:]),
         states=Box([-9.0], [9.0]),
         termination=lambda points, after: after[:, 0] > 1.0,
     )
     start = jnp.array([0.0])
-    states, _, rewards, outcomes = rollout(mdp, Sequence(jnp.zeros((H, 1))), start[None], key=KEY)
+    states, _, rewards, outcomes = rollout(
+        mdp, OpenLoopPolicy(jnp.zeros((H, 1))), start[None], key=KEY
+    )
     np.testing.assert_allclose(states[:4, 0, 0], [0.0, 0.5, 1.0, 1.5])
     np.testing.assert_allclose(states[4:, 0, 0], 1.5)
     np.testing.assert_allclose(outcomes[3:, 0, 0], 1.5)
@@ -275,17 +293,17 @@ def test_termination_ends_rewards_in_plans_and_rollouts():
     assert total(mdp, plan.policy, start) == H
     assert plan.value([0.0]) == H
     doomed = make(
-        Known(lambda z: jnp.ones(z.shape[0]), lambda z: z[:, :1] + 0.5),
+        MeanModel(lambda z: jnp.ones(z.shape[0]), lambda z: z[:, :1] + 0.5),
         states=Box([-9.0], [9.0]),
         termination=lambda points, after: after[:, 0] > 1.0,
     )
-    assert dataclasses.replace(SMALL, polish=0).plan(doomed, key=KEY).value([0.0]) == 3
+    assert dataclasses.replace(SMALL, ilqr_iterations=0).plan(doomed, key=KEY).value([0.0]) == 3
 
 
 def test_of_plans_that_last_the_one_that_comes_to_rest():
     """A cart on a short track, where all that does not end the episode is equal."""
     cart = make(
-        Known(
+        MeanModel(
             lambda z: jnp.ones(z.shape[0]),
             lambda z: jnp.stack([z[:, 0] + 0.1 * z[:, 1], z[:, 1] + 0.1 * z[:, 2]], axis=1),
         ),
@@ -306,7 +324,7 @@ def test_particles_see_the_noise():
 
     def make_cliff(particles):
         mdp = make(
-            Known(edge, lambda z: z[:, 1:]),
+            MeanModel(edge, lambda z: z[:, 1:]),
             states=Box([-1.0], [1.0]),
             horizon=3,
             transition_noise=Gaussian(0.1),
@@ -373,13 +391,13 @@ def test_settings_that_make_no_sense(words, argument, unchecked):
 def test_what_cannot_be_planned():
     table = FiniteSet.range(3)
     tabular = make(
-        Known(lambda z: z[:, 0], lambda z: jnp.ones((z.shape[0], 3)) / 3),
+        MeanModel(lambda z: z[:, 0], lambda z: jnp.ones((z.shape[0], 3)) / 3),
         states=table,
         transition_noise=Categorical(table),
     )
     with pytest.raises(ArgumentError, match="'grid' for a table"):
         SMALL.plan(tabular, key=KEY)
-    both = make(Known(cost, glide), actions=join(a=Box([0.0], [1.0]), b=table))
+    both = make(MeanModel(cost, glide), actions=join(a=Box([0.0], [1.0]), b=table))
     with pytest.raises(ArgumentError, match="a box or a finite set"):
         SMALL.plan(both, key=KEY)
     bonus = MPCPlanner(optimism="bonus")

@@ -11,8 +11,8 @@ from kernelmdp.classics.lqr import solve
 from kernelmdp.domains import Box, Unbounded
 from kernelmdp.envs.lqr import lqr_1d, lqr_2d
 from kernelmdp.errors import ArgumentError, UnknownPropertyError
-from kernelmdp.mdp import MDP, SILENT, Gaussian, Known, Model, Outlook
-from kernelmdp.mdp.quadratic import System, system_of
+from kernelmdp.mdp import MDP, NO_NOISE, Gaussian, MeanModel, Model, Prediction
+from kernelmdp.mdp.linear_quadratic import LinearQuadraticSystem, linear_quadratic_system
 from kernelmdp.planners import GridPlanner, RiccatiPlanner
 
 KEY = jax.random.key(0)
@@ -24,7 +24,7 @@ H, BOUNDED = 5, {"actions": Box([-2.0], [2.0])}
 class Tube(Model):
     """Θz + the ball whose squared radius is zᵀWz; the cost is known, or known up to ``width``."""
 
-    system: System
+    system: LinearQuadraticSystem
     W: jax.Array
     width: jax.Array | None = None
     elliptic: bool = False
@@ -37,8 +37,8 @@ class Tube(Model):
         if self.elliptic:
             m = state.shape[1]
             root = radius[:, None, None] * jnp.broadcast_to(jnp.eye(m)[None], (len(points), m, m))
-            return Outlook(reward, state, width, root=root)
-        return Outlook(reward, state, width, radius=radius)
+            return Prediction(reward, state, width, root=root)
+        return Prediction(reward, state, width, radius=radius)
 
     def quadratic_width(self):
         return jnp.full(self.W.shape[0], self.width)
@@ -50,13 +50,15 @@ def mdp_of(model, m, q, horizon, noise=0.1, **options):
         model,
         **(words | options),
         horizon=horizon,
-        reward_noise=SILENT,
+        reward_noise=NO_NOISE,
         transition_noise=Gaussian(noise),
     )
 
 
 def scalar_system(A=0.9, B=0.5, P=1.0, Q=1.0, noise=0.1):
-    return System(jnp.array([[A, B]]), jnp.diag(jnp.array([P, Q])), noise**2 * jnp.ones((1, 1)))
+    return LinearQuadraticSystem(
+        jnp.array([[A, B]]), jnp.diag(jnp.array([P, Q])), noise**2 * jnp.ones((1, 1))
+    )
 
 
 def least_cost(system, thetas, start, horizon):
@@ -119,7 +121,7 @@ def test_every_valid_multiplier_bounds_every_plausible_cost():
     root = rng.normal(size=(d, d))
     cost = root @ root.T / d + 0.2 * np.eye(d)
     dynamics = rng.normal(size=(m, d)) / np.sqrt(d)
-    system = System(jnp.asarray(dynamics), jnp.asarray(cost), 0.01 * jnp.eye(m))
+    system = LinearQuadraticSystem(jnp.asarray(dynamics), jnp.asarray(cost), 0.01 * jnp.eye(m))
     rows = rng.normal(size=(20, d))
     W = 0.3 * np.linalg.inv(rows.T @ rows)
     metric = rng.uniform(0.5, 2.0, size=m)
@@ -152,7 +154,7 @@ def test_every_valid_multiplier_bounds_every_plausible_cost():
 def test_a_plain_mdp_is_solved_exactly():
     env = lqr_2d()
     plan = PLANNER.plan(env.mdp, key=KEY)
-    system = system_of(env.mdp)
+    system = linear_quadratic_system(env.mdp)
     dynamics, cost, noise = (np.asarray(x) for x in (system.dynamics, system.cost, system.noise))
     G, c, gains = solve(dynamics[None], cost[None], env.mdp.horizon, noise)
     np.testing.assert_allclose(plan.policy.gains, gains[0], atol=1e-9)
@@ -191,15 +193,15 @@ def test_a_learned_cost_is_bounded_from_below():
 
 def test_first_plans_try_actions():
     """A zero estimate leaves actions open: they are drawn, not 0 for ever."""
-    nothing = System(jnp.zeros((1, 2)), jnp.zeros((2, 2)), 0.01 * jnp.ones((1, 1)))
-    model = Known(lambda z: 0 * z[:, 0], lambda z: 0 * z[:, :1])
+    nothing = LinearQuadraticSystem(jnp.zeros((1, 2)), jnp.zeros((2, 2)), 0.01 * jnp.ones((1, 1)))
+    model = MeanModel(lambda z: 0 * z[:, 0], lambda z: 0 * z[:, :1])
     for kind in (model, Tube(nothing, jnp.eye(2), width=jnp.asarray(1.0))):
         plan = PLANNER.plan(mdp_of(kind, 1, 1, H, **BOUNDED), key=KEY)
         offsets = np.asarray(plan.policy.offsets)
         assert (np.abs(offsets) <= 2).all()
         assert np.abs(offsets).max() > 0.2
     # A known cost and unknown dynamics: by symmetry either sign is best, and 0 is not.
-    known = System(jnp.array([[0.9, 0.0]]), jnp.eye(2), 0.01 * jnp.ones((1, 1)))
+    known = LinearQuadraticSystem(jnp.array([[0.9, 0.0]]), jnp.eye(2), 0.01 * jnp.ones((1, 1)))
     W = jnp.diag(jnp.array([1e-3, 1.0]))
     plan = PLANNER.plan(mdp_of(Tube(known, W), 1, 1, H, **BOUNDED), key=KEY, start=np.ones(1))
     assert np.abs(plan.policy.offsets).max() > 0.1
@@ -223,7 +225,7 @@ def test_the_grid_planner_agrees_within_bounds():
 
 def test_solvable():
     def model(Q):
-        return Known(lambda z: -(z[:, 0] ** 2) - Q * z[:, 1] ** 2, lambda z: z[:, :1])
+        return MeanModel(lambda z: -(z[:, 0] ** 2) - Q * z[:, 1] ** 2, lambda z: z[:, :1])
 
     assert PLANNER.solvable(mdp_of(model(0.1), 1, 1, 5))
     assert not PLANNER.solvable(mdp_of(model(-0.1), 1, 1, 5))
@@ -231,13 +233,13 @@ def test_solvable():
 
 
 def test_bad_input():
-    other = Known(lambda z: jnp.cos(z[:, 0]), lambda z: z[:, :1])
+    other = MeanModel(lambda z: jnp.cos(z[:, 0]), lambda z: z[:, :1])
     with pytest.raises(ArgumentError, match="use the grid planner"):
         PLANNER.plan(mdp_of(other, 1, 1, 5), key=KEY)
     with pytest.raises(ArgumentError, match="a Box or a FiniteSet"):
         GridPlanner((11,), (5,)).plan(lqr_1d().mdp, key=KEY)
     with pytest.raises(UnknownPropertyError, match="quadratic bound"):
-        Known(lambda z: z[:, 0], lambda z: z[:, :1]).quadratic_width()
+        MeanModel(lambda z: z[:, 0], lambda z: z[:, :1]).quadratic_width()
 
 
 def test_one_program_for_all_episodes():

@@ -13,7 +13,7 @@ from kernelmdp.envs import make, tabular
 from kernelmdp.mdp import Categorical, StateGrid
 from kernelmdp.mdp.noise import onto_simplex
 from kernelmdp.planners import GridPlanner
-from kernelmdp.planners.optimism import Simplex, TableBonus
+from kernelmdp.planners.optimism import SimplexBackup, TableBonusBackup
 
 
 def choice(kind, states):
@@ -44,8 +44,8 @@ def test_the_best_distribution_in_a_ball_is_exact():
     rng = np.random.default_rng(0)
     means = rng.dirichlet(np.full(6, 0.5), 30)
     radius, values = 10 ** rng.uniform(-2, 0.2, 30), rng.normal(size=6) * 3
-    found = best_in_ball(Simplex, means, radius, values)
-    bound = best_in_ball(TableBonus, means, radius, values)
+    found = best_in_ball(SimplexBackup, means, radius, values)
+    bound = best_in_ball(TableBonusBackup, means, radius, values)
     for mean, size, ours, above in zip(means, radius, found, bound, strict=True):
         theirs = minimize(
             lambda p: -p @ values,
@@ -67,7 +67,7 @@ def test_the_best_distribution_in_a_ball_is_exact():
 def test_no_room_and_all_room(radius):
     means, values = np.array([[0.2, 0.3, 0.5]]), np.array([1.0, -2.0, 4.0])
     expected = means[0] @ values if radius == 0 else 4.0
-    for kind in (Simplex, TableBonus):
+    for kind in (SimplexBackup, TableBonusBackup):
         np.testing.assert_allclose(
             best_in_ball(kind, means, np.array([radius]), values), expected, atol=1e-9
         )

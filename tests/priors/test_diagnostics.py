@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kernelmdp.priors.diagnostics import EXACT, judged, mixing, worst
+from kernelmdp.priors.diagnostics import EXACT, judged, mixing, worst_diagnostics
 from kernelmdp.priors.sampling import default_promotion
 
 
@@ -48,4 +48,4 @@ def test_what_is_judged():
     assert still[1] == 0.0
     broken = judged(mixing(np.full((4, 20, 1), np.nan)), acceptance=1.0, moves=1)
     assert not broken.mixed
-    assert not worst([EXACT, broken]).mixed
+    assert not worst_diagnostics([EXACT, broken]).mixed

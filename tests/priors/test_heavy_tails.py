@@ -14,7 +14,7 @@ from kernelmdp.mdp import Gaussian, StudentT
 from kernelmdp.numerics.modules import changed
 from kernelmdp.priors import HeavyTails, diagnostics, heavy_tails
 from kernelmdp.priors.heavy_tails import ROOM, StudentPosterior, with_rows
-from kernelmdp.priors.statistics import Statistics
+from kernelmdp.priors.sufficient_statistics import Statistics
 from tests.priors import toy
 
 REPLICATIONS, DRAWS = 100, 9

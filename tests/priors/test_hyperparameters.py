@@ -23,8 +23,8 @@ from kernelmdp.priors.hyperparameters import (
     prior_root,
     stretched,
 )
-from kernelmdp.priors.statistics import Statistics
-from kernelmdp.priors.unknown import unknown
+from kernelmdp.priors.sufficient_statistics import Statistics
+from kernelmdp.priors.weight_space import unknown
 from tests.priors import toy
 
 REPLICATIONS, DRAWS, STEPS = 150, 4, 10

@@ -13,7 +13,7 @@ import kernelmdp as km
 from kernelmdp.numerics.modules import changed
 from kernelmdp.priors import NormBall, norm_ball
 from kernelmdp.priors.norm_ball import _reject, _slices
-from kernelmdp.priors.unknown import unknown
+from kernelmdp.priors.weight_space import unknown
 from tests.priors import toy
 
 BOUND, SIZE, REPLICATIONS, DRAWS, STEPS = 1.2, 0.7, 200, 9, 20

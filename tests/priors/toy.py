@@ -7,8 +7,8 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.mdp import Gaussian
-from kernelmdp.priors import Setting
-from kernelmdp.priors.unknown import Columns, unknown
+from kernelmdp.priors import PriorProblem
+from kernelmdp.priors.weight_space import Columns, unknown
 
 N, SIZE = 8, 0.3
 POINTS = jnp.linspace(0.05, 0.95, N)[:, None]
@@ -38,7 +38,7 @@ def columns(count=1, size=SIZE):
 
 def setting(noise=None, **norms):
     noise = Gaussian(SIZE) if noise is None else noise
-    return Setting(None, noise, noise, **norms)
+    return PriorProblem(None, noise, noise, **norms)
 
 
 def uniform_p(ranks, draws):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from kernelmdp.experiments.toml import to_toml
+from kernelmdp.experiments.toml_writer import to_toml
 from kernelmdp.settings import nested
 from tests.columns import COLUMNS
 

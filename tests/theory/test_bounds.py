@@ -13,7 +13,7 @@ from kernelmdp.confidence import finite_beta, gp_beta, joint_beta, rkhs_beta, sl
 from kernelmdp.confidence.nets import net
 from kernelmdp.errors import ArgumentError
 from kernelmdp.information import closed_forms
-from kernelmdp.theory.paths import beta
+from kernelmdp.theory.prior_suprema import beta
 from tests.theory.test_theorems import VERSIONS, gp_case, hand_case
 
 SQUARE = join(state=Box([0.0], [1.0]), action=Box([0.0], [1.0]))
@@ -146,7 +146,7 @@ def test_betas_are_those_of_the_sets():
 
 def test_paths_bound_slopes_as_the_sets_do():
     kernel = kernels.SquaredExponential(0.5)
-    found = theory.paths(kernel, kernel @ kernels.Index(2), SQUARE)
+    found = theory.prior_suprema(kernel, kernel @ kernels.Index(2), SQUARE)
     assert found.slope_level(2, 2, 0.1, "repaired") == pytest.approx(
         slope_bound(kernel @ kernels.Index(2), SQUARE, delta=0.1)
     )

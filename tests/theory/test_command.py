@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelmdp import Box, FiniteSet, cli, make
-from kernelmdp.cli.theory import domain_of, words_of
+from kernelmdp.cli.bound import parse_domain, theorem_arguments
 from kernelmdp.errors import ArgumentError
 
 PLAIN = "--horizon 5 --episodes 2000 --reward-noise 0.1 --transition-noise 0.1".split()
@@ -16,7 +16,7 @@ LINEAR = ["--kernel", "0.5 * linear", "--domain", "state=[-1,1]; action=[-1,1]"]
 
 @pytest.fixture(autouse=True)
 def _no_cache(monkeypatch):
-    monkeypatch.setattr(cli.theory, "keep_compiled", lambda: None)
+    monkeypatch.setattr(cli.theory, "enable_compilation_cache", lambda: None)
 
 
 def kmdp(*arguments):
@@ -58,7 +58,7 @@ def test_under_a_gp_prior():
 
 def test_words_of_an_environment():
     env = make("rkhs", horizon=3)
-    words = words_of(env)
+    words = theorem_arguments(env)
     assert words["horizon"] == 3
     assert words["norm_reward"] == env.problem.norm_reward
     assert words["lipschitz"] == env.problem.lipschitz
@@ -68,13 +68,13 @@ def test_words_of_an_environment():
 
 
 def test_domains():
-    found = domain_of("state=[-1,1]; action=[0, 2.5]^2")
+    found = parse_domain("state=[-1,1]; action=[0, 2.5]^2")
     assert found.factors == (("state", Box([-1.0], [1.0])), ("action", Box([0, 0], [2.5, 2.5])))
-    found = domain_of("state={4};action={2}")
+    found = parse_domain("state={4};action={2}")
     assert dict(found.factors)["action"] == FiniteSet.range(2)
     for text in ("state=[0,1]", "state=[0,one]; action=[0,1]", "[0,1]", "state={x}; action={2}"):
         with pytest.raises(ArgumentError, match="domain: expected"):
-            domain_of(text)
+            parse_domain(text)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from kernelmdp import kernels
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.information import realised_gain
 from kernelmdp.mdp import MDP, Gaussian, StateGrid, policy_values
-from kernelmdp.mdp.policy import Sequence
-from kernelmdp.theory import chances, lemmas
-from kernelmdp.theory.walk import walk
+from kernelmdp.mdp.policy import OpenLoopPolicy
+from kernelmdp.theory import value_lemmas, variance_lemmas
+from kernelmdp.theory.variance_history import variance_history
 
 BOX = km.Box([0.0, 0.0], [1.0, 1.0])
 E, H = 5, 3
@@ -54,8 +54,8 @@ def claims(kernel, points, noise):
 def test_a_walk_is_what_posteriors_say(name):
     kernel, points, noise = OUTPUTS[name], episodes(0), 0.3
     gains, stale, _ = claims(kernel, points, noise)
-    found = walk(kernel, points, noise_variance=noise)
-    assert lemmas.chain_rule(found, gains).holds
+    found = variance_history(kernel, points, noise_variance=noise)
+    assert variance_lemmas.chain_rule(found, gains).holds
     np.testing.assert_allclose(found.gain_by_episode, gains, rtol=1e-9)
     whole = realised_gain(kernel, points.reshape(-1, 2), noise_variance=noise)
     assert found.gain == pytest.approx(whole, rel=1e-9)
@@ -72,8 +72,8 @@ def test_a_walk_is_what_posteriors_say(name):
 )
 @settings(max_examples=25, deadline=None)
 def test_lemmas_hold_on_any_data(seed, log_noise, repeat, name):
-    found = walk(OUTPUTS[name], episodes(seed, repeat), noise_variance=10.0**log_noise)
-    for check in lemmas.variance_lemmas(found):
+    found = variance_history(OUTPUTS[name], episodes(seed, repeat), noise_variance=10.0**log_noise)
+    for check in variance_lemmas.variance_lemmas(found):
         assert check.holds is not False, check
 
 
@@ -83,20 +83,23 @@ def test_the_papers_sum_and_the_block_lemma(name, repeat):
     """G 21: with λ = mH both hold; the block lemma's right side is at most 0.54 of the paper's."""
     kernel = OUTPUTS[name]
     outputs = getattr(kernel, "outputs", 1)
-    found = walk(kernel, episodes(1, repeat), noise_variance=float(outputs * H))
-    paper, block = lemmas.stale_sum(found), lemmas.block_lemma(found)
+    found = variance_history(kernel, episodes(1, repeat), noise_variance=float(outputs * H))
+    paper, block = variance_lemmas.stale_sum(found), variance_lemmas.block_lemma(found)
     assert paper.holds
     assert block.holds
     assert block.right <= 0.54 * paper.right
     assert paper.left == pytest.approx(block.left)
-    assert lemmas.stale_sum(walk(kernel, episodes(1), noise_variance=0.1)).holds is None
-    scaled = walk(2.0 * SE, episodes(1), noise_variance=float(H))
-    assert "κ ≤ 1" in lemmas.stale_sum(scaled).note
+    assert (
+        variance_lemmas.stale_sum(variance_history(kernel, episodes(1), noise_variance=0.1)).holds
+        is None
+    )
+    scaled = variance_history(2.0 * SE, episodes(1), noise_variance=float(H))
+    assert "κ ≤ 1" in variance_lemmas.stale_sum(scaled).note
 
 
 def test_every_variance_lemma_can_fail():
     points = episodes(2)
-    found = walk(SE, points, noise_variance=0.1)
+    found = variance_history(SE, points, noise_variance=0.1)
 
     def broken(**fields):
         return dataclasses.replace(found, **fields)
@@ -104,16 +107,16 @@ def test_every_variance_lemma_can_fail():
     jump = found.followed.copy()
     jump[:, 4:] *= 0.05  # more than one observation, or one episode, can say
     little = broken(gains=found.gains / 100)
-    assert lemmas.variance_drop(broken(followed=jump)).holds is False
-    assert lemmas.in_order_sum(little).holds is False
-    assert lemmas.block_lemma(little).holds is False
-    assert lemmas.rare_jumps(little).holds is False
+    assert variance_lemmas.variance_drop(broken(followed=jump)).holds is False
+    assert variance_lemmas.in_order_sum(little).holds is False
+    assert variance_lemmas.block_lemma(little).holds is False
+    assert variance_lemmas.rare_jumps(little).holds is False
     far = found.followed.copy()
     far[:, 2 * H :] *= 1e-9
-    assert lemmas.variance_ratio(broken(followed=far)).holds is False
-    paper = walk(SE, points, noise_variance=float(H))
+    assert variance_lemmas.variance_ratio(broken(followed=far)).holds is False
+    paper = variance_history(SE, points, noise_variance=float(H))
     wrong = dataclasses.replace(paper, gains=paper.gains / 10)
-    assert lemmas.stale_sum(wrong).holds is False
+    assert variance_lemmas.stale_sum(wrong).holds is False
 
 
 def test_the_chain_rule_sees_another_order():
@@ -121,24 +124,24 @@ def test_the_chain_rule_sees_another_order():
     points = episodes(3)
     points[3:] = points[0]  # episodes that tell little, when they come last
     gains, _, _ = claims(SE, points, 0.1)
-    shuffled = walk(SE, points[::-1].copy(), noise_variance=0.1)
+    shuffled = variance_history(SE, points[::-1].copy(), noise_variance=0.1)
     assert shuffled.gain == pytest.approx(gains[-1], rel=1e-9)
-    check = lemmas.chain_rule(shuffled, gains)
+    check = variance_lemmas.chain_rule(shuffled, gains)
     assert check.holds is False
     assert check.slack == check.right - check.left
-    assert lemmas.chain_rule(shuffled, np.full(E, np.nan)).holds is False
+    assert variance_lemmas.chain_rule(shuffled, np.full(E, np.nan)).holds is False
     with pytest.raises(ShapeError, match="gains: expected shape"):
-        lemmas.chain_rule(shuffled, gains[:-1])
+        variance_lemmas.chain_rule(shuffled, gains[:-1])
 
 
 def test_smooth_deviations():
     points = episodes(4)
     _, _, posterior = claims(SE, points, 0.1)
     x, y = (np.random.default_rng(seed).random((H * E, 2)) for seed in (5, 6))
-    assert lemmas.deviation_smoothness(posterior, SE, x, y).holds
+    assert variance_lemmas.deviation_smoothness(posterior, SE, x, y).holds
     # A kernel that is smoother than the posterior's own cannot explain its deviations.
     smoother = kernels.SquaredExponential(30.0)
-    assert lemmas.deviation_smoothness(posterior, smoother, x, y).holds is False
+    assert variance_lemmas.deviation_smoothness(posterior, smoother, x, y).holds is False
 
 
 @given(seed=st.integers(0, 10**6), scale=st.floats(0.01, 100))
@@ -146,8 +149,10 @@ def test_smooth_deviations():
 def test_determinants(seed, scale):
     rng = np.random.default_rng(seed)
     a, b = (scale * (root @ root.T) for root in rng.normal(size=(2, 4, 4)))
-    assert lemmas.determinant_of_a_sum(a, b).holds
-    assert lemmas.determinant_of_a_sum(a, -0.5 * np.eye(4)).holds is False  # not semi-definite
+    assert variance_lemmas.determinant_of_a_sum(a, b).holds
+    assert (
+        variance_lemmas.determinant_of_a_sum(a, -0.5 * np.eye(4)).holds is False
+    )  # not semi-definite
 
 
 # Values.
@@ -161,7 +166,7 @@ class Swing(km.mdp.Model):
     def __call__(self, points):
         s, a = points[:, 0], points[:, 1]
         mean = jnp.tanh(s + self.amount * a)
-        return km.mdp.model.Outlook(jnp.cos(2 * s) + self.amount * a, 0.8 * mean[:, None])
+        return km.mdp.model.Prediction(jnp.cos(2 * s) + self.amount * a, 0.8 * mean[:, None])
 
 
 def swing(amount):
@@ -176,13 +181,13 @@ def swing(amount):
     )
 
 
-POLICY = Sequence(jnp.array([[0.5], [-0.3], [0.8]]))
+POLICY = OpenLoopPolicy(jnp.array([[0.5], [-0.3], [0.8]]))
 
 
 def test_value_difference():
     truth, believed = swing(0.4), swing(0.9)
     grid = StateGrid(truth.states, (21,), truth.transition_noise)
-    check = chances.value_difference(believed, truth, POLICY, grid, [0.13])
+    check = value_lemmas.value_difference(believed, truth, POLICY, grid, [0.13])
     assert check.holds
     assert abs(check.slack) < 1e-10
     assert abs(check.left) > 0.01  # the two are not the same
@@ -197,18 +202,18 @@ def test_martingale_differences():
     starts = jnp.full((runs, 1), 0.2)
     states, actions, _, _ = km.mdp.rollout(truth, POLICY, starts, key=jax.random.key(0))
     of_each = jax.vmap(
-        lambda s, a: chances.martingale_differences(truth, tables, grid, s, a), in_axes=1
+        lambda s, a: value_lemmas.martingale_differences(truth, tables, grid, s, a), in_axes=1
     )
     differences, ranges = map(np.asarray, of_each(states, actions))
     assert differences.shape == ranges.shape == (runs, H - 1)
     spread = differences.sum(axis=1).std() * math.sqrt(runs)
     assert abs(differences.sum()) < 4 * spread
     assert (np.abs(differences) <= ranges + 1e-9).all()
-    assert chances.martingale(differences, ranges).holds
+    assert value_lemmas.martingale(differences, ranges).holds
     drifting = differences + 0.3 * ranges
-    assert chances.martingale(drifting, ranges).holds is False
+    assert value_lemmas.martingale(drifting, ranges).holds is False
     with pytest.raises(ShapeError, match="ranges: expected shape"):
-        chances.martingale(differences, ranges[1:])
+        value_lemmas.martingale(differences, ranges[1:])
 
 
 # Chance.
@@ -216,30 +221,30 @@ def test_martingale_differences():
 
 def test_coverage():
     inside, outside = [0.1, 0.9, 1.0], [0.1, 1.1, 0.2]
-    assert chances.coverage([inside], miss=0.03).holds
-    assert chances.coverage([outside], miss=0.03).holds is False
-    assert chances.coverage([[0.1, math.nan]], miss=0.03).holds is False
+    assert value_lemmas.coverage([inside], miss=0.03).holds
+    assert value_lemmas.coverage([outside], miss=0.03).holds is False
+    assert value_lemmas.coverage([[0.1, math.nan]], miss=0.03).holds is False
     # Of 200 runs 10 % may miss, and some more by chance; not half.
     some = [outside] * 22 + [inside] * 178
-    assert chances.coverage(some, miss=0.1).holds
-    assert chances.coverage([outside] * 100 + [inside] * 100, miss=0.1).holds is False
+    assert value_lemmas.coverage(some, miss=0.1).holds
+    assert value_lemmas.coverage([outside] * 100 + [inside] * 100, miss=0.1).holds is False
     with pytest.raises(ArgumentError, match="miss: expected a probability"):
-        chances.coverage([inside], miss=1.5)
+        value_lemmas.coverage([inside], miss=1.5)
 
 
 def test_ranks():
     rng = np.random.default_rng(0)
-    assert chances.posterior_ranks(rng.integers(0, 100, 300), draws=99).holds
+    assert value_lemmas.posterior_ranks(rng.integers(0, 100, 300), draws=99).holds
     narrow = np.clip(rng.normal(50, 10, 300), 0, 99).astype(int)
-    assert chances.posterior_ranks(narrow, draws=99).holds is False
+    assert value_lemmas.posterior_ranks(narrow, draws=99).holds is False
     with pytest.raises(ArgumentError, match="bins: expected a divisor"):
-        chances.posterior_ranks([1, 2], draws=98)
+        value_lemmas.posterior_ranks([1, 2], draws=98)
     with pytest.raises(ArgumentError, match="ranks: expected ranks from 0 to 9"):
-        chances.posterior_ranks([10], draws=9)
+        value_lemmas.posterior_ranks([10], draws=9)
 
 
 def test_bad_points():
     with pytest.raises(ShapeError, match="points: expected shape"):
-        walk(SE, np.zeros((3, 2)), noise_variance=1.0)
+        variance_history(SE, np.zeros((3, 2)), noise_variance=1.0)
     with pytest.raises(ArgumentError, match="one number for outputs that are correlated"):
-        walk(OUTPUTS["coregional"], episodes(0), noise_variance=[1.0, 2.0])
+        variance_history(OUTPUTS["coregional"], episodes(0), noise_variance=[1.0, 2.0])

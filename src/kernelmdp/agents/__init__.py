@@ -5,7 +5,7 @@
 ['certainty-equivalence', 'dirichlet-psrl', 'gp-ucrl']
 """
 
-from kernelmdp.agents.agent import Agent, episode_key, generator
+from kernelmdp.agents.agent import Agent, episode_key, numpy_generator
 from kernelmdp.agents.baselines import Greedy, Random
 from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.gp_ucrl import GPUCRL
@@ -22,5 +22,5 @@ __all__ = [
     "PSRLConfig",
     "Random",
     "episode_key",
-    "generator",
+    "numpy_generator",
 ]

@@ -12,16 +12,16 @@ import jax
 import numpy as np
 
 from kernelmdp.agents.config import AgentConfig, signature_with
-from kernelmdp.agents.saving import description_of, loaded_agent, save_agent
+from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.errors import ArgumentError
-from kernelmdp.learners import Demands, Learner, as_learner
+from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.episode import checked_episode, checked_step
-from kernelmdp.mdp.policy import Policy, Uniform
+from kernelmdp.mdp.policy import Policy, UniformPolicy
 from kernelmdp.numerics.checks import integer
-from kernelmdp.planners import Plan, Planner, Unplanned, as_planner
+from kernelmdp.planners import Plan, Planner, UnplannedPolicy, as_planner
 from kernelmdp.types import ArrayLike, Key
 
 
@@ -85,12 +85,12 @@ class Agent(abc.ABC):
         self.problem: Problem = self.config.problem_for(self.system)
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
         confidence = as_confidence(self.config.confidence, default=preset)
-        self.confidence = confidence.informed(self.problem)
+        self.confidence = confidence.for_problem(self.problem)
         self.planner: Planner = as_planner(self.config.planner, self.problem)
         self.learner: Learner = self._make_learner()
         self.update = self.config.update
         blind = self.learner.needs_data and self.update == "episode"
-        self.first = self.config.first or ("random" if blind else "prior")
+        self.first_episode = self.config.first_episode or ("random" if blind else "prior")
         #: What the learner has learned.
         self.state: Any = self.learner.init(self.problem, key=jax.random.key(self.seed))
         #: Episodes that were learned from.
@@ -114,12 +114,12 @@ class Agent(abc.ABC):
         """The best plan for what is believed now, exploration aside."""
         return self.planner.plan(self.learner.mean(self.state), start=None, key=key)
 
-    def demands(self) -> Demands:
+    def requirements(self) -> LearnerRequirements:
         """What the agent and its planner ask of the learner."""
-        return Demands(
+        return LearnerRequirements(
             query_points=self.planner.query_points,
             deviations=self.plans_with_deviations,
-            tabulates=self.planner.tabulates,
+            uses_grid=self.planner.uses_grid,
         )
 
     def confidence_sets(self) -> ConfidenceSets | None:
@@ -141,10 +141,10 @@ class Agent(abc.ABC):
         return planner.plan(mdp, start=self._start, key=key)
 
     @property
-    def assumptions_broken(self) -> tuple[str, ...]:
+    def broken_assumptions(self) -> tuple[str, ...]:
         """Why no theorem is about the way this agent learns; empty where theorems are."""
         within = ("policies change within an episode",) if self.update == "step" else ()
-        return (*self.learner.assumptions_broken, *within)
+        return (*self.learner.broken_assumptions, *within)
 
     # What users call.
 
@@ -172,8 +172,8 @@ class Agent(abc.ABC):
             self._start = checked_state(self.problem, "first_state", first_state)
         if self._plan is None:
             key = episode_key(self.seed, self.episode)
-            if self.first == "random" and self.episode == 0:
-                self._plan = Unplanned(policy=Uniform(self.problem.actions, key))
+            if self.first_episode == "random" and self.episode == 0:
+                self._plan = UnplannedPolicy(policy=UniformPolicy(self.problem.actions, key))
             else:
                 self._plan = jax.block_until_ready(self.plan(key=key))
         return self._plan.policy
@@ -315,7 +315,7 @@ class Agent(abc.ABC):
         ...     km.GPUCRL.load(os.path.join(folder, "agent.kmdp")).seed
         3
         """
-        return loaded_agent(cls, path, task=task, agent=agent, given=given)
+        return load_agent(cls, path, task=task, agent=agent, given=given)
 
     # Within.
 
@@ -327,7 +327,7 @@ class Agent(abc.ABC):
     def _make_learner(self) -> Learner:
         wanted = self.config.learner_for(self.problem)
         wanted = self.default_learner if wanted == "auto" else wanted
-        return as_learner(wanted, self.problem, self.demands())
+        return as_learner(wanted, self.problem, self.requirements())
 
 
 @jax.jit
@@ -340,10 +340,10 @@ def episode_key(seed: Any, episode: Any) -> Key:
     return jax.random.fold_in(jax.random.key(seed), episode)
 
 
-def generator(key: Key) -> np.random.Generator:
+def numpy_generator(key: Key) -> np.random.Generator:
     """NumPy's randomness from a key of JAX.
 
-    >>> generator(jax.random.key(0)).uniform() < 1
+    >>> numpy_generator(jax.random.key(0)).uniform() < 1
     True
     """
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.saving import AGENTS
-from kernelmdp.mdp.policy import Uniform
-from kernelmdp.planners import Plan, Unplanned
+from kernelmdp.mdp.policy import UniformPolicy
+from kernelmdp.planners import Plan, UnplannedPolicy
 from kernelmdp.types import Key
 
 
@@ -35,7 +35,7 @@ class Random(Agent):
     learns: ClassVar[bool] = False
 
     def plan(self, *, key: Key) -> Plan:
-        return Unplanned(policy=Uniform(self.problem.actions, key))
+        return UnplannedPolicy(policy=UniformPolicy(self.problem.actions, key))
 
 
 AGENTS.register(Greedy.name, Greedy)

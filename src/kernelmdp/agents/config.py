@@ -72,7 +72,7 @@ class AgentConfig(Settings):
         "'episode', as in the paper, or 'step': learn and plan anew at every step, which no "
         "theorem covers.",
     )
-    first: str | None = setting(
+    first_episode: str | None = setting(
         None,
         "The first episode: 'random' actions, or the 'prior''s own plan. Random where kernels are "
         "fitted by the episode, since nothing fits before there are data.",
@@ -85,8 +85,8 @@ class AgentConfig(Settings):
 
     def __post_init__(self) -> None:
         choice("update", self.update, ("episode", "step"))
-        if self.first is not None:
-            choice("first", self.first, ("random", "prior"))
+        if self.first_episode is not None:
+            choice("first_episode", self.first_episode, ("random", "prior"))
         if self.kernel not in (None, "auto"):
             expected = "'auto', or reward_kernel and transition_kernel"
             raise ArgumentError("kernel", expected, self.kernel)

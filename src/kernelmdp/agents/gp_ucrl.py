@@ -5,7 +5,7 @@ from typing import ClassVar
 from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import ConfidenceSets, Coverage
-from kernelmdp.learners import Demands
+from kernelmdp.learners import LearnerRequirements
 from kernelmdp.mdp import MDP
 from kernelmdp.planners import Plan
 from kernelmdp.types import Key
@@ -45,12 +45,12 @@ class GPUCRL(Agent):
     def confidence_sets(self) -> ConfidenceSets:
         return self.plausible()[0]
 
-    def demands(self) -> Demands:
+    def requirements(self) -> LearnerRequirements:
         """With λ_R and λ_P: the paper's H and mH, or the noise variances."""
         covered = self.confidence.coverage.covered
         return (
             super()
-            .demands()
+            .requirements()
             ._replace(
                 regularisers=self.confidence.regularisers_for(self.problem),
                 accuracy=COVERED_ACCURACY if covered else self.problem.accuracy,
@@ -59,8 +59,8 @@ class GPUCRL(Agent):
 
     @property
     def coverage(self) -> Coverage:
-        if self.assumptions_broken:
-            return Coverage(self.confidence.coverage.theorem, self.assumptions_broken)
+        if self.broken_assumptions:
+            return Coverage(self.confidence.coverage.theorem, self.broken_assumptions)
         return self.confidence_sets().coverage
 
     def diagnostics(self) -> dict[str, float]:

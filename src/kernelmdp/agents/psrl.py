@@ -15,7 +15,7 @@ from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import Coverage
 from kernelmdp.errors import ApproximationWarning, ArgumentError
 from kernelmdp.learners import MCMC, FixedKernels, Learner
-from kernelmdp.mdp import MDP, Model, Outlook
+from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.checks import positive_number
 from kernelmdp.numerics.modules import changed
 from kernelmdp.planners import Plan
@@ -100,7 +100,7 @@ class PSRL(Agent):
         if self.config.inflate == 1.0:
             return drawn
         mean, factor = self.learner.mean(self.state), jnp.asarray(self._factor())
-        return changed(drawn, model=Inflated(drawn.model, mean.model, factor))
+        return changed(drawn, model=InflatedSample(drawn.model, mean.model, factor))
 
     def _factor(self) -> float:
         if self.config.inflate != "gp-ts":
@@ -146,19 +146,19 @@ class PSRL(Agent):
                 "Theorem 4 needs a truth drawn from these priors, Theorem 2 one drawn from an RKHS "
                 "ball; no theorem is about a fixed truth"
             )
-        return Coverage("Theorem 4 (Bayes regret)", self.assumptions_broken or (reason,))
+        return Coverage("Theorem 4 (Bayes regret)", self.broken_assumptions or (reason,))
 
 
-class Inflated(Model):
+class InflatedSample(Model):
     """mean + factor·(draw − mean); where nothing is uncertain, as of a known reward, the mean."""
 
     draw: Model
     mean: Model
     factor: Float[Array, ""]
 
-    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         drawn, mean = self.draw(points), self.mean(points)
-        return Outlook(
+        return Prediction(
             reward=mean.reward + self.factor * (drawn.reward - mean.reward),
             state=mean.state + self.factor * (drawn.state - mean.state),
         )

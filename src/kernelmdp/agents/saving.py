@@ -53,7 +53,7 @@ def save_agent(agent: Any, path: object) -> None:
     archive.write(path, description_of(agent), arrays)
 
 
-def loaded_agent(
+def load_agent(
     kind: type[Any], path: object, *, task: object, agent: type[Any] | None, given: dict[str, Any]
 ) -> Any:
     """The agent of a file; see ``Agent.load``."""

@@ -56,7 +56,7 @@ class System(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class Offline(System):
+class OfflineSystem(System):
     """A problem without a system: the loop is the user's, with ``ask`` and ``tell``."""
 
     offline: ClassVar[bool] = True
@@ -116,13 +116,13 @@ def as_system(
     Raises:
         ArgumentError: If there is no such task, or its horizon is another.
     """
-    if isinstance(task, Offline):
+    if isinstance(task, OfflineSystem):
         return task
     if not isinstance(task, Problem):
         return _makers[0](task, horizon=horizon, default_horizon=default_horizon)
     if horizon is not None and horizon != task.horizon:
         raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
-    return Offline(task)
+    return OfflineSystem(task)
 
 
 def checked_state(problem: Problem, argument: str, state: ArrayLike) -> np.ndarray:

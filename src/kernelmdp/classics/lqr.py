@@ -10,9 +10,9 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.agents import AGENTS, Agent, generator
+from kernelmdp.agents import AGENTS, Agent, numpy_generator
 from kernelmdp.learners.least_squares import LeastSquares, LinearQuadraticState
-from kernelmdp.mdp.linear import LinearPolicy
+from kernelmdp.mdp.linear_policy import LinearPolicy
 from kernelmdp.planners import Plan, RiccatiPlan
 from kernelmdp.types import Key
 
@@ -41,7 +41,7 @@ class LQRAgent(Agent):
         offsets = np.zeros((H, q))
         if self.explores_first and self.episode == 0 and not self.state.seen:
             low, high = self.problem.actions.extent
-            offsets = generator(key).uniform(low, high, size=(H, q))
+            offsets = numpy_generator(key).uniform(low, high, size=(H, q))
         policy = LinearPolicy(jnp.asarray(gains[0]), jnp.asarray(offsets), self.problem.actions)
         return RiccatiPlan(
             policy=policy,
@@ -83,7 +83,7 @@ class LQRThompson(LQRAgent):
     explores_first: ClassVar[bool] = False
 
     def plan(self, *, key: Key) -> Plan:
-        rng, m, state = generator(key), self.problem.mean_dimension, self.state
+        rng, m, state = numpy_generator(key), self.problem.mean_dimension, self.state
         dynamics = state.transition.draws(1, rng)[0].T
         for _ in range(ATTEMPTS):
             cost = state.costs(state.cost.draws(1, rng))[0]
@@ -107,7 +107,7 @@ class OFULQ(LQRAgent):
     name: ClassVar[str] = "ofu-lq"
 
     def plan(self, *, key: Key) -> Plan:
-        rng, state = generator(key), self.state
+        rng, state = numpy_generator(key), self.state
         reward_norm, transition_norm = self.confidence.norms
         thetas = self._members(state.transition, transition_norm, rng)
         costs = state.costs(self._members(state.cost, reward_norm, rng))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.agents import AGENTS, Agent, generator
+from kernelmdp.agents import AGENTS, Agent, numpy_generator
 from kernelmdp.agents.config import AgentConfig
 from kernelmdp.confidence import Coverage
 from kernelmdp.learners.counts import CountState
@@ -113,7 +113,7 @@ class DirichletPSRL(TabularAgent):
     config: DirichletConfig
 
     def plan(self, *, key: Key) -> Plan:
-        rewards, transitions = self.state.draw(self.config.concentration, generator(key))
+        rewards, transitions = self.state.draw(self.config.concentration, numpy_generator(key))
         return self.solve_table(lambda V: rewards + transitions @ V, key)
 
     @property
@@ -183,7 +183,7 @@ def backward_induction(
     high: float = np.inf,
 ) -> TablePlan:
     """H backups V -> Q (S, A); values clipped to what is possible, ties by the key."""
-    rng = generator(key)
+    rng = numpy_generator(key)
     V = np.zeros(states)
     values, choices = [], []
     for left in range(1, horizon + 1):

@@ -1,16 +1,16 @@
 """The command line, ``kmdp``: one file for each group of commands, all on one ``app``."""
 
-from kernelmdp.cli import audit, learning, report, studies, theory
-from kernelmdp.cli.command import app, keep_compiled, main, value_of
+from kernelmdp.cli import audit, bound, report, run, study
+from kernelmdp.cli.command import app, enable_compilation_cache, main, parse_value
 
 __all__ = [
     "app",
     "audit",
-    "keep_compiled",
-    "learning",
+    "bound",
+    "enable_compilation_cache",
     "main",
+    "parse_value",
     "report",
-    "studies",
-    "theory",
-    "value_of",
+    "run",
+    "study",
 ]

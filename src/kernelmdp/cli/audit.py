@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelmdp.cli.command import app, keep_compiled
+from kernelmdp.cli.command import app, enable_compilation_cache
 from kernelmdp.experiments.audit import Audit, audit
 
 #: The code of a run that did what the theory says cannot happen.
@@ -21,7 +21,7 @@ def audit_command(
     folder: Annotated[pathlib.Path, typer.Argument(help="a run's folder, as kmdp run leaves it")],
 ) -> None:
     """Check every lemma, the coverage and the certificates of a stored run."""
-    keep_compiled()
+    enable_compilation_cache()
     found = audit(folder)
     _print(found, Console())
     if found.failed:

@@ -31,14 +31,14 @@ REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 STOPPED = 130
 
 
-def keep_compiled() -> None:
+def enable_compilation_cache() -> None:
     """Keep compiled programs in the user's cache folder: a second run starts at once."""
     home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(home) / "kernelmdp" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
-def value_of(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """A number, list or truth value where the text is one; else the text."""
     try:
         return json.loads(text)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kernelmdp.cli.command import app, keep_compiled
+from kernelmdp.cli.command import app, enable_compilation_cache
 from kernelmdp.errors import KernelMDPError
-from kernelmdp.experiments.maps import write_maps
+from kernelmdp.experiments.state_maps import write_maps
 from kernelmdp.report import Runs, read, text_table
 from kernelmdp.report.page import require_page, write_report
 
@@ -67,7 +67,7 @@ def _map(runs: Runs) -> list[str]:
             break
         if not (pathlib.Path(trial.folder) / "checkpoint").is_file():
             continue
-        keep_compiled()
+        enable_compilation_cache()
         print(f"maps of {trial.run}", file=sys.stderr)
         try:
             why = write_maps(trial.folder)

@@ -15,12 +15,12 @@ from kernelmdp.confidence.beta import (
     net_counts,
     rkhs_beta,
 )
+from kernelmdp.confidence.confidence_settings import PRESETS, Confidence, as_confidence, igp_ucb
 from kernelmdp.confidence.conformance import check_confidence
 from kernelmdp.confidence.coverage import NO_THEOREM, Coverage
 from kernelmdp.confidence.rule import ConfidenceRule
 from kernelmdp.confidence.sets import ConfidenceSets, Containment, Plausible
-from kernelmdp.confidence.settings import PRESETS, Confidence, as_confidence, igp_ucb
-from kernelmdp.confidence.smoothness import (
+from kernelmdp.confidence.suprema import (
     Supremum,
     constants_level,
     estimated_supremum,

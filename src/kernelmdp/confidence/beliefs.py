@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.means import Mean
+from kernelmdp.gp.mean_functions import Mean
 from kernelmdp.gp.posterior import advance
-from kernelmdp.mdp.model import Known, reward_values
+from kernelmdp.mdp.model import MeanModel, reward_values
 from kernelmdp.numerics.checks import require_finite
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import ArrayLike, Key
@@ -113,35 +113,35 @@ class Beliefs(Module):
         advances = _condition(self, points, rewards, outcomes)
         return changed(self, **{name: learned[name].advanced(*advances[name]) for name in learned})
 
-    def remember(self, points: ArrayLike, *, limit: int, moments: bool = False) -> "Beliefs":
+    def cache_at(self, points: ArrayLike, *, limit: int, moments: bool = False) -> "Beliefs":
         """Faster at exactly these points, unless that takes more than ``limit`` bytes."""
 
         def kept(posterior: Posterior) -> Posterior:
             numbers = np.shape(points)[0] * len(posterior.engines) * posterior.rank
             if 8 * numbers > limit:
                 return posterior
-            return posterior.remember(points, moments=moments)
+            return posterior.cache_at(points, moments=moments)
 
         return changed(self, **{name: kept(own) for name, own in self.learned.items()})
 
-    def mean(self) -> Known:
+    def mean(self) -> MeanModel:
         """The MDP of the posterior means."""
-        return self._known(_mean(self._forget()))
+        return self._known(_mean(self._without_cache()))
 
-    def sample(self, *, key: Key) -> Known:
+    def sample(self, *, key: Key) -> MeanModel:
         """One MDP drawn from the posterior, the reward and the transition independently."""
-        return self._known(_sample(self._forget(), key))
+        return self._known(_sample(self._without_cache(), key))
 
-    def _forget(self) -> "Beliefs":
-        return changed(self, **{name: own.forget() for name, own in self.learned.items()})
+    def _without_cache(self) -> "Beliefs":
+        return changed(self, **{name: own.without_cache() for name, own in self.learned.items()})
 
-    def _known(self, functions: dict[str, Any]) -> Known:
+    def _known(self, functions: dict[str, Any]) -> MeanModel:
         """The MDP with these functions, fast at the points that the posteriors remember."""
         fast = {
-            name: functions[name].remembering(own.engines) for name, own in self.learned.items()
+            name: functions[name].with_cache_of(own.engines) for name, own in self.learned.items()
         }
         reward: Any = fast.get("reward", getattr(self.reward, "function", None))
-        return Known(reward, Transition(fast["transition"], self.offset, self.scale))
+        return MeanModel(reward, Transition(fast["transition"], self.offset, self.scale))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Mean and standard deviation of the mean reward; the latter 0 when it is known."""

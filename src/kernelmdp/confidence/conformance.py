@@ -12,7 +12,7 @@ from kernelmdp.confidence.sets import ConfidenceSets
 from kernelmdp.conformance import Checklist, Conformance
 from kernelmdp.domains import Box, join
 from kernelmdp.gp import posterior
-from kernelmdp.gp.means import as_mean
+from kernelmdp.gp.mean_functions import as_mean
 from kernelmdp.kernels import Index, SquaredExponential
 from kernelmdp.mdp import Gaussian
 
@@ -36,7 +36,7 @@ def check_confidence(rule: ConfidenceRule) -> Conformance:
     >>> print(check_confidence(km.Confidence(norm_reward=1.0, norm_transition=1.0)).name)
     Confidence
     """
-    promises = Checklist()
+    checklist = Checklist()
     domain = join(state=Box([-1.0], [1.0]), action=Box([-1.0], [1.0]))
     noise, kernel = Gaussian(0.1), SquaredExponential(0.7)
     priors = [
@@ -53,15 +53,15 @@ def check_confidence(rule: ConfidenceRule) -> Conformance:
     }
     made = [rule.sets(held, episode=2, **known) for held in (before, after)]
     right = all(isinstance(sets, ConfidenceSets) for sets in made)
-    promises.keep("sets are ConfidenceSets", right, type(made[0]).__name__)
+    checklist.require("sets are ConfidenceSets", right, type(made[0]).__name__)
     right = all(isinstance(sets.coverage, Coverage) for sets in made)
-    promises.keep("coverage is a value, not a sentence", right, type(made[0].coverage).__name__)
+    checklist.require("coverage is a value, not a sentence", right, type(made[0].coverage).__name__)
     probes = points[:PROBES]
     widths = [np.stack([np.asarray(w) for w in sets.half_widths(probes)]) for sets in made]
     finite = all(bool((np.isfinite(each) & (each >= 0)).all()) for each in widths)
-    promises.keep("half-widths are finite and at least 0", finite, f"{widths[0][:, :2]}")
+    checklist.require("half-widths are finite and at least 0", finite, f"{widths[0][:, :2]}")
     smaller = bool((widths[1].mean(axis=1) <= widths[0].mean(axis=1) + 1e-12).all())
-    promises.keep("data do not make sets wider where they are", smaller, f"{widths[1][:, :2]}")
+    checklist.require("data do not make sets wider where they are", smaller, f"{widths[1][:, :2]}")
     regular = rule.regularisers_for
-    promises.keep("it says with which regularisers to learn", callable(regular), "nothing")
-    return promises.found(type(rule).__name__)
+    checklist.require("it says with which regularisers to learn", callable(regular), "nothing")
+    return checklist.found(type(rule).__name__)

@@ -11,11 +11,11 @@ from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.gains import gain_before
 from kernelmdp.confidence.nets import Net, log_count, net
 from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible
-from kernelmdp.confidence.smoothness import slope_bound
+from kernelmdp.confidence.suprema import slope_bound
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.layouts import Dense
+from kernelmdp.gp.output_layouts import DenseLayout
 from kernelmdp.mdp import Gaussian, Noise
 
 
@@ -59,7 +59,9 @@ def build(
     else:
         delta = 3 * confidence.delta / share
         widths, cells = _gp(confidence, [row[:2] for row in learned], delta, domain, episode, slope)
-    gaps = _gaps(confidence, learned, beliefs.reward_known, reward_noise, transition_noise)
+    unmet_assumptions = _unmet_assumptions(
+        confidence, learned, beliefs.reward_known, reward_noise, transition_noise
+    )
     reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
     plausible = Plausible(
         beliefs=beliefs,
@@ -71,7 +73,7 @@ def build(
         shape=confidence.shape,
         reward_range=EVERYTHING,
     )
-    return ConfidenceSets(plausible, Coverage(confidence.theorem, gaps))
+    return ConfidenceSets(plausible, Coverage(confidence.theorem, unmet_assumptions))
 
 
 def _rkhs(
@@ -100,9 +102,11 @@ def _rkhs(
     )
     # The bound on the diagonal says m times as much about all outputs together, unless they are
     # independent (up to a rotation), as in every layout but the dense one.
-    error = posterior.error * (posterior.outputs if isinstance(posterior.layout, Dense) else 1)
+    error = posterior.error * (
+        posterior.outputs if isinstance(posterior.layout, DenseLayout) else 1
+    )
     # A scaled β is not covered anyway: there is no promise that the error could break. Nor is one
-    # whose error is not known: ``_gaps`` says so.
+    # whose error is not known: ``_unmet_assumptions`` says so.
     if not math.isfinite(error):
         error = 0.0
     if error > 0 and confidence.scale >= 1:
@@ -177,7 +181,7 @@ def _require_regularisers(
             )
 
 
-def _gaps(
+def _unmet_assumptions(
     confidence: Any,
     learned: list[tuple[str, Posterior, np.ndarray, float]],
     reward_known: bool,
@@ -185,7 +189,7 @@ def _gaps(
     transition_noise: Noise,
 ) -> tuple[str, ...]:
     """What takes this run out of the theorem."""
-    found = list(confidence.gaps(reward_known=reward_known))
+    found = list(confidence.unmet_assumptions(reward_known=reward_known))
     laws = {"reward": reward_noise, "transition": transition_noise}
     for name, posterior, deviations, _ in learned:
         if laws[name].estimated:

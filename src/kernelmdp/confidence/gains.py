@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
-from kernelmdp.information import closed_forms, dual, upper_bounds
+from kernelmdp.information import closed_forms, dual_certificates, upper_bounds
 from kernelmdp.kernels import (
     Kernel,
     OutputKernel,
@@ -32,9 +32,9 @@ class GainCurve:
         self, kernel: Kernel | OutputKernel, domain: Domain, noise: np.ndarray, horizon: int
     ) -> None:
         self.horizon = horizon
-        made: dict[tuple[int, float], _Part] = {}  # equal outputs share their bounds
+        made: dict[tuple[int, float], _KernelGain] = {}  # equal outputs share their bounds
         self._parts = [
-            made.setdefault((id(k), own), _Part(k, domain, own))
+            made.setdefault((id(k), own), _KernelGain(k, domain, own))
             for k, own in _parts(kernel, domain, noise)
         ]
         self._values = [0.0]
@@ -51,21 +51,23 @@ class GainCurve:
         return sum(part.bound(n) for part in self._parts) if n > 0 else 0.0
 
 
-class _Part:
+class _KernelGain:
     """Bounds for one kernel on points."""
 
     def __init__(self, kernel: Kernel, domain: Domain, noise: float) -> None:
         self.kernel, self.domain, self.noise = kernel, domain, noise
-        self._certified = dual.applicable(kernel, domain)
+        self._certified = dual_certificates.applicable(kernel, domain)
         self._known: dict[int, float] = {}
 
     def bound(self, n: int) -> float:
         if self._certified:
             ratio = n / self.noise
-            rungs = dual.ladder(self.kernel, self.domain)
+            rungs = dual_certificates.ladder(self.kernel, self.domain)
             rungs.bound(ratio, exactly=False)  # makes the two, if nobody has
-            step = math.floor(math.log(ratio, dual.RUNG))
-            nearest = [rungs.certificates[dual.RUNG**power] for power in (step, step + 1)]
+            step = math.floor(math.log(ratio, dual_certificates.RUNG))
+            nearest = [
+                rungs.certificates[dual_certificates.RUNG**power] for power in (step, step + 1)
+            ]
             return min(*(line.bound(ratio) for line in nearest), self._finite_rank(n))
         # γ_n grows with n, so the bound at the next rung holds for all n before it.
         rung = math.ceil(RUNG ** math.ceil(math.log(n, RUNG) - 1e-12))
@@ -93,7 +95,7 @@ def _parts(
 ) -> list[tuple[Kernel, float]]:
     """Kernels on points, with noise variances, whose gains add up to at least the whole gain."""
     kernel = kernel.bind(domain.names)
-    split = kernel.split(same_noise=True)
+    split = kernel.decompose(same_noise=True)
     if split is None:  # a sum: ln|I + A + B| ≤ ln|I + A| + ln|I + B|
         return [part for term in kernel.terms() for part in _parts(term, domain, noise)]
     each = np.broadcast_to(noise, (kernel.outputs,))

@@ -36,7 +36,7 @@ class ConfidenceRule(abc.ABC):
         """What a theorem says of such sets, whatever the run; ``ConfidenceSets`` says more."""
         return NO_THEOREM
 
-    def informed(self, problem: Problem) -> "ConfidenceRule":
+    def for_problem(self, problem: Problem) -> "ConfidenceRule":
         """The rule with what the problem knows, such as norms, in the place of unknowns."""
         return self
 

@@ -13,8 +13,8 @@ from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.nets import Net
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.weights import WeightEngine
-from kernelmdp.mdp import MDP, Model, Outlook
+from kernelmdp.gp.weight_engine import WeightEngine
+from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.modules import Module, changed, jit
 
 EVERYTHING = (-math.inf, math.inf)
@@ -49,7 +49,7 @@ class Plausible(Model):
     shape: str = eqx.field(static=True)
     reward_range: tuple[float, float] = eqx.field(static=True)
 
-    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         reward, reward_width = self.reward(points)
         state, std, at = self._state(points)
         posterior, dtype = self.beliefs.transition, points.dtype
@@ -58,13 +58,13 @@ class Plausible(Model):
         )
         if self.shape == "box":
             sides = self.beliefs.scale.astype(dtype)[None, :] * (beta * std + slack)
-            return Outlook(reward, state, reward_width, sides=sides)
+            return Prediction(reward, state, reward_width, sides=sides)
         if self.shape == "ellipsoid":
             scaled = shapes.root(posterior, at, std, beta, slack)
             root = self.beliefs.scale.astype(dtype)[None, :, None] * scaled
-            return Outlook(reward, state, reward_width, root=root)
+            return Prediction(reward, state, reward_width, root=root)
         radius = beta * shapes.radius(posterior, at, std, self.shape) + slack
-        return Outlook(reward, state, reward_width, radius=radius)
+        return Prediction(reward, state, reward_width, radius=radius)
 
     def reward(self, points: Float[Array, "n d"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """Centre and half-width of the plausible mean rewards; the latter 0 when it is known."""
@@ -172,15 +172,15 @@ class ConfidenceSets(Module):
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """Of the reward, and of the next state in scaled units: the radius, or the longest half
         axis or side."""
-        outlook = _outlook(self.plausible, points)
-        assert outlook.reward_width is not None
-        if outlook.radius is not None:
-            return outlook.reward_width, outlook.radius
-        if outlook.sides is not None:
+        prediction = _prediction(self.plausible, points)
+        assert prediction.reward_width is not None
+        if prediction.radius is not None:
+            return prediction.reward_width, prediction.radius
+        if prediction.sides is not None:
             scale = self.plausible.beliefs.scale[None, :]
-            return outlook.reward_width, jnp.max(outlook.sides / scale, axis=1)
-        axes, _ = _ellipsoid(self.plausible, outlook)
-        return outlook.reward_width, jnp.max(axes, axis=1)
+            return prediction.reward_width, jnp.max(prediction.sides / scale, axis=1)
+        axes, _ = _ellipsoid(self.plausible, prediction)
+        return prediction.reward_width, jnp.max(axes, axis=1)
 
     def containment(self, model: Model, points: Float[Array, "n d"]) -> Containment:
         """How far a model, such as the true one, is from the centres, in units of the widths.
@@ -227,35 +227,35 @@ def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tupl
 
 
 @jit
-def _outlook(plausible: Plausible, points: Array) -> Outlook:
+def _prediction(plausible: Plausible, points: Array) -> Prediction:
     return plausible(points)
 
 
-def _ellipsoid(plausible: Plausible, outlook: Outlook) -> tuple[Array, Array]:
+def _ellipsoid(plausible: Plausible, prediction: Prediction) -> tuple[Array, Array]:
     """Lengths and directions of the axes in scaled units, where the root is symmetric."""
-    assert outlook.root is not None
-    return jnp.linalg.eigh(outlook.root / plausible.beliefs.scale[None, :, None])
+    assert prediction.root is not None
+    return jnp.linalg.eigh(prediction.root / plausible.beliefs.scale[None, :, None])
 
 
 @jit
-def _ratios(plausible: Plausible, truth: Outlook, points: Array) -> tuple[Array, Array]:
-    outlook = plausible(points)
-    assert outlook.reward_width is not None
-    size = jnp.abs(outlook.reward)
-    reward = _ratio(jnp.abs(truth.reward - outlook.reward), outlook.reward_width, size)
+def _ratios(plausible: Plausible, truth: Prediction, points: Array) -> tuple[Array, Array]:
+    prediction = plausible(points)
+    assert prediction.reward_width is not None
+    size = jnp.abs(prediction.reward)
+    reward = _ratio(jnp.abs(truth.reward - prediction.reward), prediction.reward_width, size)
     scale = plausible.beliefs.scale[None, :]
-    error = (truth.state - outlook.state) / scale
-    if outlook.radius is not None:
-        widths = outlook.radius[:, None]
+    error = (truth.state - prediction.state) / scale
+    if prediction.radius is not None:
+        widths = prediction.radius[:, None]
         errors = jnp.linalg.norm(error, axis=1)[:, None]
-    elif outlook.sides is not None:
-        widths, errors = outlook.sides / scale, jnp.abs(error)
+    elif prediction.sides is not None:
+        widths, errors = prediction.sides / scale, jnp.abs(error)
     else:
-        widths, axes = _ellipsoid(plausible, outlook)
+        widths, axes = _ellipsoid(plausible, prediction)
         errors = jnp.abs(jnp.einsum("nij,ni->nj", axes, error))
-    size = jnp.max(jnp.abs(outlook.state) / scale, axis=1, keepdims=True)
+    size = jnp.max(jnp.abs(prediction.state) / scale, axis=1, keepdims=True)
     along = _ratio(errors, widths, jnp.broadcast_to(size, errors.shape))
-    far = jnp.max(along, axis=1) if outlook.sides is not None else jnp.linalg.norm(along, axis=1)
+    far = jnp.max(along, axis=1) if prediction.sides is not None else jnp.linalg.norm(along, axis=1)
     return jnp.max(reward), jnp.max(far)
 
 

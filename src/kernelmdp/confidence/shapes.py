@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.layouts import Rotated, Shared, Side
+from kernelmdp.gp.output_layouts import ColumnLayout, RotatedLayout, SharedLayout
 
 SHAPES = ("trace", "lmax", "ellipsoid", "box")
 
@@ -23,9 +23,9 @@ def deviations(
     Read off the layout where it knows them: only the dense one needs Σ(z) itself.
     """
     layout = posterior.layout
-    if isinstance(layout, Shared | Side):
+    if isinstance(layout, SharedLayout | ColumnLayout):
         return std, jnp.eye(layout.outputs, dtype=points.dtype)
-    if isinstance(layout, Rotated):
+    if isinstance(layout, RotatedLayout):
         rows = layout.rows(points.astype(posterior.dtype))
         variances = [engine.moments(rows)[1] for engine in posterior.engines]
         own = jnp.sqrt(jnp.maximum(jnp.stack(variances, axis=1), 0))

@@ -10,7 +10,7 @@ large, and how to say which coordinate of a point lies outside.
 """
 
 from kernelmdp.domains.base import Domain
-from kernelmdp.domains.product import Product, join
+from kernelmdp.domains.product import ProductDomain, join
 from kernelmdp.domains.sets import Box, FiniteSet, Unbounded
 
-__all__ = ["Box", "Domain", "FiniteSet", "Product", "Unbounded", "join"]
+__all__ = ["Box", "Domain", "FiniteSet", "ProductDomain", "Unbounded", "join"]

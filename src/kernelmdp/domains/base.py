@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.errors import DomainError
-from kernelmdp.numerics.factor import is_traced
+from kernelmdp.numerics.factorisation import is_traced
 from kernelmdp.types import AnyArray
 
 #: Points may leave the domain by this fraction of an axis: round-off of a clip is no error.

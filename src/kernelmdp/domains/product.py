@@ -14,7 +14,7 @@ from kernelmdp.types import AnyArray
 
 
 @dataclasses.dataclass(frozen=True)
-class Product(Domain):
+class ProductDomain(Domain):
     """Pairs (tuples) of points of the factors, with a name for each factor's coordinates.
 
     >>> from kernelmdp.domains import FiniteSet
@@ -104,7 +104,7 @@ class Product(Domain):
         if len({number for number, _ in runs}) < len(runs):
             raise ArgumentError("positions", "coordinates grouped by factor", list(positions))
         parts = [(self.factors[i][0], self.factors[i][1].project(own)) for i, own in runs]
-        return parts[0][1] if len(parts) == 1 else Product(tuple(parts))
+        return parts[0][1] if len(parts) == 1 else ProductDomain(tuple(parts))
 
     def nearest(self, points: AnyArray) -> jax.Array:
         parts, start = [], 0
@@ -132,7 +132,7 @@ class Product(Domain):
         return "join(" + ", ".join(f"{name}={domain}" for name, domain in self.factors) + ")"
 
 
-def join(**factors: Domain) -> Product:
+def join(**factors: Domain) -> ProductDomain:
     """The product of named domains, such as ``join(state=Box(...), action=Box(...))``.
 
     >>> points = join(state=Box([-1, -1], [1, 1]), action=Box([0], [1]))
@@ -144,7 +144,7 @@ def join(**factors: Domain) -> Product:
     for name, domain in factors.items():
         if not isinstance(domain, Domain):
             raise ArgumentError(name, "a domain such as Box(low, high)", repr(domain))
-    return Product(tuple(factors.items()))
+    return ProductDomain(tuple(factors.items()))
 
 
 def _rows(tables: Sequence[np.ndarray]) -> np.ndarray:

@@ -5,9 +5,9 @@
 20
 """
 
+from kernelmdp.envs.angles import cos_sin_pairs
 from kernelmdp.envs.bandits import bandit
 from kernelmdp.envs.conformance import check_environment
-from kernelmdp.envs.cos_sin import cos_sin_pairs
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment, register
 from kernelmdp.envs.gymnasium_task import GymnasiumTask, from_gymnasium

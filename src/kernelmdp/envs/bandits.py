@@ -16,7 +16,7 @@ from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.rkhs import expansion
 from kernelmdp.kernels import Index, Kernel, SquaredExponential
-from kernelmdp.mdp import MDP, Categorical, Gaussian, Known, Value
+from kernelmdp.mdp import MDP, Categorical, Gaussian, MeanModel, Value
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import Module
 
@@ -24,14 +24,14 @@ from kernelmdp.numerics.modules import Module
 BRANIN_OPTIMUM, HARTMANN_OPTIMUM = 1.047394, 3.322368
 
 
-class Stays(Module):
+class StayingTransition(Module):
     """The one state is left for itself with certainty."""
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n 1"]:
         return jnp.ones((points.shape[0], 1), points.dtype)
 
 
-class OfActions(Module):
+class ActionReward(Module):
     """A function of actions as one of points (state, action)."""
 
     function: Callable[..., Any]
@@ -60,7 +60,7 @@ def bandit(
     """
     one = FiniteSet([[0.0]])
     mdp = MDP(
-        Known(OfActions(reward), Stays()),
+        MeanModel(ActionReward(reward), StayingTransition()),
         states=one,
         actions=actions,
         horizon=1,

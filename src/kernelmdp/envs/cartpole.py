@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from kernelmdp.numerics.modules import Module
 
 
-class CartPole(Module):
+class CartPoleDynamics(Module):
     """One step of Euler's rule: (n, 5) -> (n, 4), neither wrapped nor clipped."""
 
     cart: float = eqx.field(static=True)

@@ -12,17 +12,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from kernelmdp.domains import Box
-from kernelmdp.envs.cartpole import CartPole
+from kernelmdp.envs.cartpole import CartPoleDynamics
 from kernelmdp.envs.drawing import CartPoleDrawing
 from kernelmdp.envs.environment import Environment
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.kernels import Index, SquaredExponential
-from kernelmdp.mdp import MDP, Gaussian, Known, Value
+from kernelmdp.mdp import MDP, Gaussian, MeanModel, Value
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
-MOTION = CartPole(
+MOTION = CartPoleDynamics(
     cart=1.0, pole=0.1, length=1.0, friction=0.0, gravity=9.8, force=10.0, seconds=0.02
 )
 HORIZON, NOISE = 200, 0.01
@@ -38,14 +38,14 @@ SCALE = (0.02, 0.2, 0.02, 0.3)
 GAINS, SHORT = (0.5, 1.0, 10.0, 2.0), 0.05
 
 
-class Upright(Module):
+class UprightReward(Module):
     """1 between the ends of the track with the pole upright, else 0: (n, 5) -> (n,)."""
 
     def __call__(self, points: Float[Array, "n 5"]) -> Float[Array, " n"]:
         return jnp.where(outside(points[:, :4]), 0.0, 1.0)
 
 
-class Fallen(Module):
+class FallenTermination(Module):
     """Whether the episode is over: the next state is past the end of the track or of balance."""
 
     def __call__(
@@ -68,7 +68,7 @@ def cartpole_balance(
     """
     integer("seed", seed, least=0)
     mdp = MDP(
-        Known(Upright(), MOTION),
+        MeanModel(UprightReward(), MOTION),
         states=STATES,
         actions=Box([-1.0], [1.0]),
         horizon=integer("horizon", horizon, least=1),
@@ -76,7 +76,7 @@ def cartpole_balance(
         transition_noise=Gaussian(positive_number("noise", noise)),
         reward_range=(0.0, 1.0),
         metric=SCALE,
-        termination=Fallen(),
+        termination=FallenTermination(),
     )
     # Nothing depends on x but when the episode ends.
     motion = SquaredExponential([10.0, 1.0, 10.0, 4.0]).on([1, 2, 3, 4])
@@ -93,13 +93,13 @@ def cartpole_balance(
         optimum_points=((9, 9, 9, 9), (5,)),
         lipschitz_rule="none: rewards end at once where the pole falls",
         accuracy=0.1,
-        reference=Reference(mdp.horizon, float(noise)),
+        reference=BalanceOptimum(mdp.horizon, float(noise)),
         planner="mpc",
         drawing=CartPoleDrawing(MOTION.length, reach=TRACK),
     )
 
 
-class Reference(Module):
+class BalanceOptimum(Module):
     """V* where episodes start: no policy earns more than H, and u = ``GAINS`` · state, clipped,
     let the pole fall in none of 20,000 episodes: at most ``SHORT`` is lost, 99 % sure."""
 

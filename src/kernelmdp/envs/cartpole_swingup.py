@@ -15,17 +15,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box
-from kernelmdp.envs.cartpole import CartPole
+from kernelmdp.envs.cartpole import CartPoleDynamics
 from kernelmdp.envs.drawing import CartPoleDrawing
 from kernelmdp.envs.environment import Environment
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.kernels import Index, Periodic, SquaredExponential
-from kernelmdp.mdp import MDP, SILENT, Known, Value
+from kernelmdp.mdp import MDP, NO_NOISE, MeanModel, Value
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
-MOTION = CartPole(
+MOTION = CartPoleDynamics(
     cart=0.5, pole=0.5, length=0.6, friction=0.1, gravity=9.82, force=10.0, seconds=0.1
 )
 HORIZON, WIDTH = 25, 0.25
@@ -46,7 +46,7 @@ PLAN = (
 OPTIMUM = Value(-7.4, 0.2, "estimate")
 
 
-class Tip(Module):
+class TipReward(Module):
     """−(1 − exp(−d²/(2 w²))) one step later: (n, 5) -> (n,).
 
     ``side`` is 1. With −1 the pole leans to the other side of the cart in the reward than in the
@@ -65,18 +65,18 @@ class Tip(Module):
 def cartpole_swingup(
     seed: int = 0, *, horizon: int = HORIZON, mirrored: bool = False
 ) -> Environment:
-    """The task; ``mirrored`` takes the reward of the published code of TIP, see ``Tip``.
+    """The task; ``mirrored`` takes the reward of the published code of TIP, see ``TipReward``.
 
     There is one such environment: ``seed`` changes nothing.
     """
     integer("seed", seed, least=0)
     mdp = MDP(
-        Known(Tip(-1 if mirrored else 1), MOTION),
+        MeanModel(TipReward(-1 if mirrored else 1), MOTION),
         states=STATES,
         actions=Box([-1.0], [1.0]),
         horizon=integer("horizon", horizon, least=1),
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
         reward_range=(-1.0, 0.0),
         metric=SCALE,
     )
@@ -97,7 +97,7 @@ def cartpole_swingup(
         noise_floors=(3e-3, 3e-3),
         # The box is wide: compiled closer than to the noise the rank would be 600 and not 420.
         accuracy=1.0,
-        reference=Reference(horizon == HORIZON and not mirrored),
+        reference=SwingUpOptimum(horizon == HORIZON and not mirrored),
         planner="mpc",
         drawing=CartPoleDrawing(MOTION.length, reach=1.5),
     )
@@ -108,7 +108,7 @@ def _hanging(key: Key) -> Float[Array, " 4"]:
     return STATES.nearest(drawn[None, :])[0]
 
 
-class Reference(Module):
+class SwingUpOptimum(Module):
     """V* from hanging nearly at rest: that of the best plans found from several such starts, as
     without noise plans are as good as policies; the error holds all of them."""
 

@@ -8,7 +8,7 @@ from kernelmdp.conformance import Checklist, Conformance
 from kernelmdp.envs.environment import Environment
 from kernelmdp.errors import KernelMDPError, UnknownPropertyError
 from kernelmdp.kernels.conformance import check_kernel
-from kernelmdp.mdp.policy import Uniform
+from kernelmdp.mdp.policy import UniformPolicy
 
 #: Points at which means are looked at, and episodes of random actions that are played.
 POINTS, EPISODES = 400, 20
@@ -29,11 +29,11 @@ def check_environment(environment: Environment) -> Conformance:
     >>> check_environment(bandit(lambda a: a[:, 0], arms, SquaredExponential(0.5))).skipped
     ()
     """
-    mdp, promises = environment.mdp, Checklist()
+    mdp, checklist = environment.mdp, Checklist()
     points = jnp.asarray(mdp.points.spread(POINTS))
     means = mdp.model(points)
     reward, after = np.asarray(means.reward), np.asarray(means.state)
-    promises.keep(
+    checklist.require(
         "means are finite, one reward and one next state a point",
         bool(np.isfinite(reward).all() and np.isfinite(after).all())
         and reward.shape == points.shape[:1]
@@ -41,7 +41,7 @@ def check_environment(environment: Environment) -> Conformance:
         f"shapes {reward.shape} and {after.shape}, or numbers that are not finite",
     )
     low, high = mdp.reward_range
-    promises.keep(
+    checklist.require(
         "every mean reward is inside reward_range",
         bool(low - 1e-9 <= reward.min() and reward.max() <= high + 1e-9),
         f"{reward.min():.4g} to {reward.max():.4g} in [{low:g}, {high:g}]",
@@ -54,43 +54,43 @@ def check_environment(environment: Environment) -> Conformance:
         ),
     ):
         check_kernel(kernel, environment.seen.points)
-        promises.keep(f"the {role} keeps what kernels promise", True, "")
-    returns = _played(environment, promises)
-    _optimum(environment, returns, promises)
-    return promises.found(environment.name)
+        checklist.require(f"the {role} keeps what kernels promise", True, "")
+    returns = _played(environment, checklist)
+    _optimum(environment, returns, checklist)
+    return checklist.found(environment.name)
 
 
-def _played(environment: Environment, promises: Checklist) -> np.ndarray:
+def _played(environment: Environment, checklist: Checklist) -> np.ndarray:
     promise = "episodes stay inside the state space and depend on the key alone"
     mdp, returns = environment.mdp, []
     for number in range(EPISODES):
         start_key, play_key, action_key = jax.random.split(jax.random.key(number), 3)
-        policy = Uniform(mdp.actions, action_key)
+        policy = UniformPolicy(mdp.actions, action_key)
         start = environment.starts(start_key)
         episode = environment.play(policy, start, key=play_key)
         try:
             mdp.states.require_inside("states", np.asarray(episode.states))
         except KernelMDPError as error:
-            promises.keep(promise, False, str(error))
+            checklist.require(promise, False, str(error))
         if number == 0:
             again = environment.play(policy, start, key=play_key)
             same = np.array_equal(np.asarray(episode.rewards), np.asarray(again.rewards))
-            promises.keep("the same key plays the same episode", same, "other rewards")
+            checklist.require("the same key plays the same episode", same, "other rewards")
         returns.append(episode.total)
-    promises.keep(promise, True, "")
+    checklist.require(promise, True, "")
     return np.array(returns)
 
 
-def _optimum(environment: Environment, returns: np.ndarray, promises: Checklist) -> None:
+def _optimum(environment: Environment, returns: np.ndarray, checklist: Checklist) -> None:
     promise = "the optimal value has an error, and random actions do not beat it"
     if callable(environment.start):
-        return promises.skip(promise, "there is no fixed start")
+        return checklist.skip(promise, "there is no fixed start")
     try:
         best = environment.optimal_value()
     except UnknownPropertyError as error:
-        return promises.skip(promise, str(error))
+        return checklist.skip(promise, str(error))
     spread = ERRORS * float(returns.std()) / np.sqrt(EPISODES)
     kept = np.isfinite(best.error) and returns.mean() <= best.value + best.error + spread + 1e-9
-    return promises.keep(
+    return checklist.require(
         promise, bool(kept), f"{best.value:.4g} ± {best.error:.2g}, random {returns.mean():.4g}"
     )

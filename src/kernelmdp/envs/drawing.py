@@ -9,7 +9,7 @@ SIZE = 200
 PAPER, INK, METAL, WOOD = (255, 255, 255), (40, 40, 40), (70, 110, 170), (200, 110, 50)
 
 
-class Picture:
+class Canvas:
     """A square window on the plane, ``reach`` to every side of ``centre``, y upwards."""
 
     def __init__(self, reach: float, centre: tuple[float, float] = (0.0, 0.0)) -> None:
@@ -46,7 +46,7 @@ class PendulumDrawing:
     """A rod of length 1 about the middle; states (θ, ω), θ = 0 upright, anticlockwise."""
 
     def __call__(self, state: np.ndarray) -> np.ndarray:
-        picture = Picture(1.3)
+        picture = Canvas(1.3)
         tip = (-math.sin(state[0]), math.cos(state[0]))
         picture.line((0.0, 0.0), tip, width=0.16, colour=WOOD)
         picture.line((0.0, 0.0), (0.0, 0.0), width=0.1, colour=INK)
@@ -63,7 +63,7 @@ class CartPoleDrawing:
 
     def __call__(self, state: np.ndarray) -> np.ndarray:
         x, angle = float(state[0]), float(state[2])
-        picture, unit = Picture(self.reach), 0.08 * self.reach
+        picture, unit = Canvas(self.reach), 0.08 * self.reach
         picture.line(
             (-10 * self.reach, -unit), (10 * self.reach, -unit), width=unit / 5, colour=INK
         )

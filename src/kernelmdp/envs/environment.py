@@ -12,9 +12,19 @@ from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError, ShapeError, UnknownPropertyError
 from kernelmdp.kernels import Kernel, OutputKernel
-from kernelmdp.mdp import MDP, Episode, Known, Policy, Problem, StateGrid, Value, action_grid, play
+from kernelmdp.mdp import (
+    MDP,
+    Episode,
+    MeanModel,
+    Policy,
+    Problem,
+    StateGrid,
+    Value,
+    action_grid,
+    play,
+)
 from kernelmdp.mdp.evaluation import Optimum, solve
-from kernelmdp.mdp.linear import QuadraticTruth
+from kernelmdp.mdp.linear_policy import QuadraticTruth
 from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import Key
 
@@ -29,7 +39,7 @@ class Environment:
     >>> from kernelmdp import Box, kernel, kernels
     >>> from kernelmdp.mdp import Gaussian
     >>> box, noise = Box([-1.0], [1.0]), Gaussian(0.1)
-    >>> truth = Known(lambda z: -(z[:, 0] ** 2), lambda z: 0.9 * z[:, :1] + 0.3 * z[:, 1:])
+    >>> truth = MeanModel(lambda z: -(z[:, 0] ** 2), lambda z: 0.9 * z[:, :1] + 0.3 * z[:, 1:])
     >>> mdp = MDP(truth, states=box, actions=box, horizon=5, reward_noise=noise,
     ...           transition_noise=noise)
     >>> smooth = kernel("se(0.8)")
@@ -39,7 +49,7 @@ class Environment:
     ((101,), 'identity')
     """
 
-    #: The truth; its model is ``Known``.
+    #: The truth; its model is ``MeanModel``.
     mdp: MDP
     #: A state, or a function from a key to one.
     start: tuple[float, ...] | Callable[[Key], Any]
@@ -81,7 +91,7 @@ class Environment:
         """An environment around an MDP, with the problem made from it.
 
         Args:
-            mdp: The truth; its model is ``Known``.
+            mdp: The truth; its model is ``MeanModel``.
             start: A state, or a function from a key to one.
             name: What the environment is called in tables and files.
             reward_kernel: Of the mean reward, on points z = (s, a).
@@ -110,7 +120,7 @@ class Environment:
     def __post_init__(self) -> None:
         if not callable(self.start):
             object.__setattr__(self, "start", self._state(self.start))
-        if not isinstance(self.mdp.model, Known):
+        if not isinstance(self.mdp.model, MeanModel):
             raise ArgumentError("mdp", "one with a Known model", type(self.mdp.model).__name__)
         states, actions = self.problem.state_points, self.problem.action_points
         if states is None or actions is None:
@@ -138,7 +148,7 @@ class Environment:
     @property
     def known_reward(self) -> Callable[..., Any]:
         """The true mean reward: points (n, d) -> (n,)."""
-        assert isinstance(self.mdp.model, Known)
+        assert isinstance(self.mdp.model, MeanModel)
         return self.mdp.model.reward
 
     @functools.cached_property

@@ -11,13 +11,13 @@ from kernelmdp.envs.unit_box import (
     HORIZON,
     LENGTHSCALE,
     NOISE,
-    Coordinates,
+    StackedFunctions,
     unit_environment,
     unit_points,
 )
 from kernelmdp.gp import posterior
 from kernelmdp.kernels import Kernel, SquaredExponential
-from kernelmdp.mdp import Known
+from kernelmdp.mdp import MeanModel
 from kernelmdp.numerics.checks import integer
 
 #: Prior variance of both: sup |f| of a draw is about 1. A mean next state outside S is projected.
@@ -37,10 +37,10 @@ def gp_prior(
 ) -> Environment:
     """S = A = [−1, 1], R̄ and P̄ drawn from the kernels (scaled SE of lengthscale 0.5)."""
     points = unit_points(1)
-    usual = VARIANCE * SquaredExponential(LENGTHSCALE)
+    typical = VARIANCE * SquaredExponential(LENGTHSCALE)
     kernels = (
-        usual if reward_kernel is None else reward_kernel,
-        usual if transition_kernel is None else transition_kernel,
+        typical if reward_kernel is None else reward_kernel,
+        typical if transition_kernel is None else transition_kernel,
     )
     keys = jax.random.split(jax.random.key(integer("seed", seed, least=0)))
     reward, transition = (
@@ -50,7 +50,7 @@ def gp_prior(
     return unit_environment(
         name="gp-prior",
         dimension=1,
-        model=Known(reward, Coordinates((transition,))),
+        model=MeanModel(reward, StackedFunctions((transition,))),
         reward_kernel=kernels[0],
         transition_kernel=kernels[1],
         horizon=horizon,

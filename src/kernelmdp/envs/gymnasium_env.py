@@ -11,7 +11,7 @@ from gymnasium import spaces
 from jaxtyping import Array, Bool, Float
 
 from kernelmdp.domains import Domain
-from kernelmdp.envs.cos_sin import CosSin, Seen
+from kernelmdp.envs.angles import AngleEmbedding, EmbeddedFunction
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.registry import make
 from kernelmdp.errors import ArgumentError, KernelMDPError
@@ -93,7 +93,7 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
         self.render_mode = render_mode
         choice("observation", observation, ("state", "cos-sin"))
         angles = mdp.states.periodic
-        self.view = CosSin(mdp.states.dimension, angles if observation == "cos-sin" else ())
+        self.view = AngleEmbedding(mdp.states.dimension, angles if observation == "cos-sin" else ())
         low, high = self.states.bounds
         self.observation_space = spaces.Box(low, high, dtype=np.float64)
         self.action_space = _action_space(mdp.actions)
@@ -111,7 +111,7 @@ class GymnasiumEnvironment(gymnasium.Env[np.ndarray, Any]):
     def known_reward(self) -> Callable[..., Any]:
         """The true mean reward, as a function of points (observation, action)."""
         reward = self.environment.known_reward
-        return Seen(reward, self.view) if self.view.angles else reward
+        return EmbeddedFunction(reward, self.view) if self.view.angles else reward
 
     def render(self) -> Any:
         """The picture of the state, where a render mode was asked for."""

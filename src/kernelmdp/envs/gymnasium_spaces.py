@@ -15,7 +15,7 @@ FAR = 1e6
 HUGE = 1e30
 
 
-def states_of(
+def state_domain(
     space: spaces.Space[Any], given: Domain | None, angles: Sequence[int]
 ) -> tuple[Box | FiniteSet, tuple[int, ...]]:
     """The states of an observation space, and which axes have no bounds and were given none."""
@@ -42,7 +42,7 @@ def states_of(
     return Box(low, high, around), unbounded
 
 
-def actions_of(space: spaces.Space[Any]) -> Domain:
+def action_domain(space: spaces.Space[Any]) -> Domain:
     """The actions of an action space: a box, or the numbers of a Discrete space as rows."""
     if isinstance(space, spaces.Discrete):
         numbers = int(space.start) + np.arange(int(space.n), dtype=float)

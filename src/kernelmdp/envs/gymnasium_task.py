@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium import spaces
 
 from kernelmdp.domains import Box, Domain, FiniteSet
-from kernelmdp.envs.cos_sin import Circles, cos_sin_pairs
+from kernelmdp.envs.angles import AnglePairs, cos_sin_pairs
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment
-from kernelmdp.envs.gymnasium_spaces import actions_of, states_of
+from kernelmdp.envs.gymnasium_spaces import action_domain, state_domain
 from kernelmdp.envs.tabular import table_kernels
 from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
 from kernelmdp.mdp import Categorical, Episode, Gaussian, Problem
@@ -49,7 +49,7 @@ class GymnasiumTask:
     #: observation brought between them, and the outcome what was observed.
     unbounded: tuple[int, ...] = ()
     #: Which pairs of an observation are a cosine and a sine: each is one angle of the state.
-    circles: Circles = dataclasses.field(default_factory=Circles)
+    circles: AnglePairs = dataclasses.field(default_factory=AnglePairs)
     #: Name and options that make this task again, where it was made from them.
     made_from: dict[str, Any] | None = None
 
@@ -57,7 +57,7 @@ class GymnasiumTask:
     def problem(self) -> Problem:
         """What agents are told: spaces and a horizon; kernels are fitted, tables are counted."""
         if isinstance(self.states, Box):
-            found = Problem.unknown(
+            found = Problem.from_spaces(
                 states=self.states, actions=self.actions, horizon=self.horizon, name=self.name
             )
             return dataclasses.replace(found, unbounded=self.unbounded)
@@ -268,8 +268,8 @@ def from_gymnasium(
     given: Domain | None = states
     if own is not None and states is None and own.states.bounded and not own.states.finite:
         given = own.states
-    box, unbounded = states_of(env.observation_space, given, angles)
-    circles = Circles()
+    box, unbounded = state_domain(env.observation_space, given, angles)
+    circles = AnglePairs()
     if given is None and not box.finite:
         circles = _circles(env, box)
         unbounded = tuple(
@@ -280,7 +280,7 @@ def from_gymnasium(
         env=env,
         states=box,
         circles=circles,
-        actions=own.environment.mdp.actions if own else actions_of(env.action_space),
+        actions=own.environment.mdp.actions if own else action_domain(env.action_space),
         horizon=periods,
         known_reward=own.known_reward if own is not None and known_reward is None else known_reward,
         unbounded=unbounded,
@@ -292,10 +292,10 @@ def _ours(env: gymnasium.Env[Any, Any]) -> GymnasiumEnvironment | None:
     return env.unwrapped if isinstance(env.unwrapped, GymnasiumEnvironment) else None
 
 
-def _circles(env: gymnasium.Env[Any, Any], box: Domain) -> Circles:
+def _circles(env: gymnasium.Env[Any, Any], box: Domain) -> AnglePairs:
     """Cosines and sines among first observations; no step is taken to find them."""
     low, high = box.bounds
     if np.count_nonzero((np.abs(low) <= 1.01) & (np.abs(high) <= 1.01)) < 2:
-        return Circles()
+        return AnglePairs()
     seen = [np.asarray(env.reset(seed=seed)[0], dtype=float) for seed in range(RESETS)]
-    return Circles(tuple(cos_sin_pairs(np.stack(seen))))
+    return AnglePairs(tuple(cos_sin_pairs(np.stack(seen))))

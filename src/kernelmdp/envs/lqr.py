@@ -23,9 +23,9 @@ from kernelmdp.domains import Box, Domain, Unbounded
 from kernelmdp.envs.environment import Environment
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import Index, Linear, Quadratic
-from kernelmdp.mdp import MDP, Gaussian, Known
-from kernelmdp.mdp.linear import require_convex
-from kernelmdp.mdp.quadratic import Solution, System, optimal_solution
+from kernelmdp.mdp import MDP, Gaussian, MeanModel
+from kernelmdp.mdp.linear_policy import require_convex
+from kernelmdp.mdp.linear_quadratic import LinearQuadraticSystem, RiccatiSolution, optimal_solution
 from kernelmdp.numerics.checks import float_array, integer, positive_number, require_finite
 from kernelmdp.numerics.modules import Module, jit
 
@@ -39,7 +39,7 @@ RULE = "2 ρ max λ_max(G_h), h ≥ 2, on the ball that holds the optimal policy
 _solved = jit(optimal_solution)
 
 
-class QuadraticReward(Module):
+class QuadraticCostReward(Module):
     """−zᵀCz: points (n, d) -> (n,)."""
 
     cost: Float[Array, "d d"]
@@ -48,7 +48,7 @@ class QuadraticReward(Module):
         return -jnp.sum((points @ self.cost) * points, axis=1)
 
 
-class LinearTransition(Module):
+class LinearDynamics(Module):
     """Θz: points (n, d) -> (n, m)."""
 
     dynamics: Float[Array, "m d"]
@@ -58,12 +58,12 @@ class LinearTransition(Module):
 
 
 @dataclasses.dataclass(frozen=True)
-class Path:
+class OptimalTrajectory:
     """What the optimal policy does from a start: largest mean plus deviations, and Riccati's."""
 
     actions: np.ndarray  # (q,)
     states: float  # a radius
-    solution: Solution
+    solution: RiccatiSolution
 
 
 def linear_quadratic(
@@ -110,7 +110,7 @@ def linear_quadratic(
     dynamics = np.concatenate([A, B], axis=1)
     top = max([np.linalg.eigvalsh(np.asarray(G))[-1] for G in path.solution.curvatures[1:-1]] + [0])
     mdp = MDP(
-        Known(QuadraticReward(jnp.asarray(cost)), LinearTransition(jnp.asarray(dynamics))),
+        MeanModel(QuadraticCostReward(jnp.asarray(cost)), LinearDynamics(jnp.asarray(dynamics))),
         states=states,
         actions=actions,
         horizon=horizon,
@@ -155,14 +155,14 @@ def _path(
     start: np.ndarray,
     horizon: int,
     noise: float,
-) -> Path:
+) -> OptimalTrajectory:
     """Means and covariances of the optimal policy's states and actions, period by period."""
     m = len(A)
     if start.shape != (m,):
         raise ShapeError("start", f"a state of {m} numbers", f"shape {start.shape}")
     covariance = noise**2 * np.eye(m)
     dynamics, cost = np.concatenate([A, B], axis=1), np.block([[P, N], [N.T, Q]])
-    system = System(*(jnp.asarray(x) for x in (dynamics, cost, covariance)))
+    system = LinearQuadraticSystem(*(jnp.asarray(x) for x in (dynamics, cost, covariance)))
     solution = _solved(system, horizon)
     mean, spread = start, np.zeros((m, m))
     actions, radius = np.zeros(B.shape[1]), 0.0
@@ -173,11 +173,11 @@ def _path(
         radius = max(radius, float(np.linalg.norm(mean) + STATE_REACH * longest))
         closed = A - B @ K
         mean, spread = closed @ mean, closed @ spread @ closed.T + covariance
-    return Path(np.maximum(actions, noise), max(radius, noise), solution)
+    return OptimalTrajectory(np.maximum(actions, noise), max(radius, noise), solution)
 
 
 def _spaces(
-    A: np.ndarray, path: Path, q: int, action_bound: Any, state_bound: Any
+    A: np.ndarray, path: OptimalTrajectory, q: int, action_bound: Any, state_bound: Any
 ) -> tuple[Domain, Domain]:
     m = len(A)
     states: Domain = Unbounded(m, path.states)

@@ -38,7 +38,7 @@ def energy(angle: Array, speed: Array) -> Array:
     return 0.5 * speed**2 + PULL * jnp.cos(angle)
 
 
-class Motion(Module):
+class PendulumDynamics(Module):
     """The state after ``seconds`` of a constant torque: (n, 3) -> (n, 2), the angle unwrapped.
 
     Runge-Kutta of order 4 in ``substeps`` equal parts. Nothing is clipped or wrapped here: that
@@ -54,7 +54,7 @@ class Motion(Module):
 
 # Compiled by itself: a loop that runs outside a program is compiled anew at every call, and kept.
 @jit
-def _moved(motion: Motion, points: Array) -> Array:
+def _moved(motion: PendulumDynamics, points: Array) -> Array:
     torque, h = points[:, 2], motion.seconds / motion.substeps
 
     def slope(angle: Array, speed: Array) -> tuple[Array, Array]:

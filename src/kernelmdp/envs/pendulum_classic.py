@@ -19,7 +19,7 @@ from kernelmdp.domains import Box
 from kernelmdp.envs.drawing import PendulumDrawing
 from kernelmdp.envs.environment import Environment
 from kernelmdp.kernels import Index, Periodic, SquaredExponential
-from kernelmdp.mdp import MDP, SILENT, Gaussian, Known, Noise, Value
+from kernelmdp.mdp import MDP, NO_NOISE, Gaussian, MeanModel, Noise, Value
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
@@ -39,7 +39,7 @@ NOISE = 0.01
 NOISY_OPTIMUM = Value(-302.5, 2.0, "estimate")
 
 
-class Motion(Module):
+class ClassicPendulumDynamics(Module):
     """The state one step later: (n, 3) -> (n, 2), neither wrapped nor clipped."""
 
     def __call__(self, points: Float[Array, "n 3"]) -> Float[Array, "n 2"]:
@@ -48,13 +48,13 @@ class Motion(Module):
         return jnp.stack([angle + SECONDS * speed, speed], axis=1)
 
 
-class Cost(Module):
+class PendulumCost(Module):
     """−(θ² + 0.1 ω² + 0.001 u²): (n, 3) -> (n,), θ in [−π, π], at the state or at the next one."""
 
     after: bool = eqx.field(static=True)
 
     def __call__(self, points: Float[Array, "n 3"]) -> Float[Array, " n"]:
-        where = Motion()(points) if self.after else points[:, :2]
+        where = ClassicPendulumDynamics()(points) if self.after else points[:, :2]
         angle, speed = STATES.nearest(where).T
         return -(angle**2 + 0.1 * speed**2 + 0.001 * points[:, 2] ** 2)
 
@@ -66,7 +66,7 @@ def pendulum(seed: int = 0, *, horizon: int = HORIZON) -> Environment:
     nothing.
     """
     integer("seed", seed, least=0)
-    return _environment("pendulum", Cost(after=True), horizon, start=_anywhere)
+    return _environment("pendulum", PendulumCost(after=True), horizon, start=_anywhere)
 
 
 def pendulum_noisy(
@@ -83,15 +83,15 @@ def pendulum_noisy(
         positive_number("noise", noise),
         positive_number("reward_noise", reward_noise),
     )
-    usual = (horizon, size, size_reward) == (HORIZON, NOISE, NOISE)
+    typical = (horizon, size, size_reward) == (HORIZON, NOISE, NOISE)
     return _environment(
         "pendulum-noisy",
-        Cost(after=False),
+        PendulumCost(after=False),
         horizon,
         start=HANGING,
         noise=Gaussian(size),
         reward_noise=Gaussian(size_reward),
-        optimum=NOISY_OPTIMUM if usual else None,
+        optimum=NOISY_OPTIMUM if typical else None,
     )
 
 
@@ -102,16 +102,16 @@ def _anywhere(key: Key) -> Float[Array, " 2"]:
 
 def _environment(
     name: str,
-    cost: Cost,
+    cost: PendulumCost,
     horizon: int,
     *,
     start: tuple[float, ...] | Callable[[Key], Any],
-    noise: Noise = SILENT,
-    reward_noise: Noise = SILENT,
+    noise: Noise = NO_NOISE,
+    reward_noise: Noise = NO_NOISE,
     optimum: Value | None = None,
 ) -> Environment:
     mdp = MDP(
-        Known(cost, Motion()),
+        MeanModel(cost, ClassicPendulumDynamics()),
         states=STATES,
         actions=TORQUES,
         horizon=integer("horizon", horizon, least=1),

@@ -5,10 +5,10 @@ import math
 from kernelmdp.domains import Box
 from kernelmdp.envs.drawing import PendulumDrawing
 from kernelmdp.envs.environment import Environment
-from kernelmdp.envs.pendulum import HANGING, STATES, Motion, SmoothReward
-from kernelmdp.envs.smoothness import with_lipschitz
+from kernelmdp.envs.noise_lipschitz import with_lipschitz
+from kernelmdp.envs.pendulum import HANGING, STATES, PendulumDynamics, SmoothReward
 from kernelmdp.kernels import Index, Periodic, Quadratic, SquaredExponential
-from kernelmdp.mdp import MDP, Gaussian, Known
+from kernelmdp.mdp import MDP, Gaussian, MeanModel
 from kernelmdp.numerics.checks import integer, positive_number
 
 SECONDS, SUBSTEPS, HORIZON = 0.1, 10, 30
@@ -33,7 +33,7 @@ def pendulum_coarse(
     integer("seed", seed, least=0)
     noise = positive_number("noise", noise)
     mdp = MDP(
-        Known(SmoothReward(WIDTH, SPEED, PENALTY), Motion(SECONDS, SUBSTEPS)),
+        MeanModel(SmoothReward(WIDTH, SPEED, PENALTY), PendulumDynamics(SECONDS, SUBSTEPS)),
         states=STATES,
         actions=Box([-1.0], [1.0]),
         horizon=integer("horizon", horizon, least=1),

@@ -16,10 +16,10 @@ from jaxtyping import Array, Float
 from kernelmdp.domains import FiniteSet
 from kernelmdp.envs.drawing import PendulumDrawing
 from kernelmdp.envs.environment import Environment
-from kernelmdp.envs.pendulum import HANGING, STATES, Motion, SparseReward
+from kernelmdp.envs.pendulum import HANGING, STATES, PendulumDynamics, SparseReward
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import Constant, Index, Kernel, Linear, Periodic, SquaredExponential
-from kernelmdp.mdp import MDP, SILENT, Known, Places, StateGrid, Value
+from kernelmdp.mdp import MDP, NO_NOISE, MeanModel, StateGrid, TablePositions, Value
 from kernelmdp.numerics.checks import as_points, integer
 from kernelmdp.numerics.modules import jit
 
@@ -82,12 +82,15 @@ def pendulum_swingup(
         raise ArgumentError("penalty", "at least 0 and below 1", penalty)
     seconds = macro * SECONDS
     mdp = MDP(
-        Known(SparseReward(jnp.asarray(penalty, float), macro), Motion(seconds, SUBSTEPS * macro)),
+        MeanModel(
+            SparseReward(jnp.asarray(penalty, float), macro),
+            PendulumDynamics(seconds, SUBSTEPS * macro),
+        ),
         states=STATES,
         actions=TORQUES,
         horizon=STEPS // macro,
-        reward_noise=SILENT,
-        transition_noise=SILENT,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
         reward_range=(-macro * float(penalty), float(macro)),
         # What changes in a step at 5 rad/s and 20 rad/s²: increments come out of size 1.
         metric=(5 * seconds, 20 * seconds),
@@ -122,8 +125,8 @@ def _motion_kernel(part: float, additive: bool) -> Kernel:
     if not additive:
         return anything
     speed = (1 / 144) * Linear().on(1)  # at most 12 rad/s
-    usual = Periodic(2.0).on(0) * (Constant(1.0) + speed) + speed + Linear().on(2)
-    return 0.1 * anything + 100.0 * usual
+    typical = Periodic(2.0).on(0) * (Constant(1.0) + speed) + speed + Linear().on(2)
+    return 0.1 * anything + 100.0 * typical
 
 
 def base_return(environment: Environment, start: Any, actions: Any) -> float:
@@ -147,7 +150,7 @@ def base_return(environment: Environment, start: Any, actions: Any) -> float:
 
 @jit
 def _replay(reward: SparseReward, start: Float[Array, " 2"], torques: Float[Array, " H"]) -> Array:
-    motion = Motion(SECONDS, SUBSTEPS)
+    motion = PendulumDynamics(SECONDS, SUBSTEPS)
 
     def one(state: Array, torque: Array) -> tuple[Array, Array]:
         point = jnp.concatenate([state, torque[None]])[None, :]
@@ -159,7 +162,7 @@ def _replay(reward: SparseReward, start: Float[Array, " 2"], torques: Float[Arra
 def solve(environment: Environment, counts: tuple[int, int]) -> tuple[float, np.ndarray]:
     """The optimal value from the start by dynamic programming on a grid, and the actions (H, 1)
     that are greedy for its tables along the true motion: how ``OPTIMA`` was found."""
-    grid = StateGrid(STATES, counts, SILENT)
+    grid = StateGrid(STATES, counts, NO_NOISE)
     start = jnp.asarray(environment.starts(jax.random.key(0)))
     first, later = _tables(environment.mdp, grid)
     value = float(grid.value_at(first, start[None, :])[0])
@@ -171,15 +174,15 @@ def _tables(mdp: MDP, grid: StateGrid) -> tuple[Float[Array, " N"], Float[Array,
     """V_1, and V_{h+1} for h = 1..H in 32 bits: fine grids have large tables."""
     nodes, torques = jnp.asarray(grid.nodes), jnp.asarray(np.array(TORQUES.points))
 
-    def table(torque: Array) -> tuple[Array, Places]:
+    def table(torque: Array) -> tuple[Array, TablePositions]:
         column = jnp.broadcast_to(torque[None, :], (nodes.shape[0], 1))
-        outlook = mdp.model(jnp.concatenate([nodes, column], axis=1))
-        return outlook.reward, grid.stencil(outlook.state)
+        prediction = mdp.model(jnp.concatenate([nodes, column], axis=1))
+        return prediction.reward, grid.stencil(prediction.state)
 
     rows = jax.lax.map(table, torques)
 
     def backup(after: Array, _: None) -> tuple[Array, Array]:
-        def one(best: Array, row: tuple[Array, Places]) -> tuple[Array, None]:
+        def one(best: Array, row: tuple[Array, TablePositions]) -> tuple[Array, None]:
             return jnp.maximum(best, row[0] + row[1].read(after)), None
 
         values, _ = jax.lax.scan(one, jnp.full(nodes.shape[0], -jnp.inf), rows)
@@ -197,8 +200,10 @@ def _greedy(
 
     def one(state: Array, after: Array) -> tuple[Array, Array]:
         here = jnp.broadcast_to(state[None, :], (TORQUES.count, 2))
-        outlook = mdp.model(jnp.concatenate([here, torques], axis=1))
-        best = jnp.argmax(outlook.reward + grid.stencil(outlook.state).read(after.astype(float)))
-        return STATES.nearest(outlook.state)[best], torques[best]
+        prediction = mdp.model(jnp.concatenate([here, torques], axis=1))
+        best = jnp.argmax(
+            prediction.reward + grid.stencil(prediction.state).read(after.astype(float))
+        )
+        return STATES.nearest(prediction.state)[best], torques[best]
 
     return jax.lax.scan(one, start, later)[1]

@@ -17,14 +17,14 @@ from kernelmdp.envs.unit_box import (
     HORIZON,
     LENGTHSCALE,
     NOISE,
-    Coordinates,
+    StackedFunctions,
     unit_environment,
     unit_points,
 )
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import Kernel, SquaredExponential
 from kernelmdp.kernels.base import gram
-from kernelmdp.mdp import Known
+from kernelmdp.mdp import MeanModel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
@@ -37,7 +37,7 @@ REWARD_BAND, TRANSITION_BAND = (0.8, 1.3), (0.7, 0.98)
 ATTEMPTS = 1000
 
 
-class Expansion(Module):
+class KernelExpansion(Module):
     """Σ_i α_i k(·, x_i): points (n, d) -> (n,)."""
 
     kernel: Kernel
@@ -62,17 +62,17 @@ def expansion(
     band: tuple[float, float],
     key: Key,
     attempts: int = ATTEMPTS,
-) -> Expansion:
+) -> KernelExpansion:
     """A random function of this norm whose sup on a net lies in the band."""
     low, high = (jnp.asarray(end)[None, :] for end in domain.bounds)
     net = jnp.asarray(domain.net(5_000)[0])
     for attempt in range(attempts):
         centre_key, weight_key = jax.random.split(jax.random.fold_in(key, attempt))
         places = jax.random.uniform(centre_key, (CENTRES, domain.dimension))
-        drawn = Expansion(
+        drawn = KernelExpansion(
             kernel, low + (high - low) * places, jax.random.normal(weight_key, (CENTRES,))
         )
-        drawn = Expansion(kernel, drawn.centres, drawn.weights * (norm / drawn.norm))
+        drawn = KernelExpansion(kernel, drawn.centres, drawn.weights * (norm / drawn.norm))
         if band[0] <= float(jnp.max(jnp.abs(drawn(net)))) <= band[1]:
             return drawn
     raise ArgumentError("norm", f"one with which sup |f| in {band} happens", norm)
@@ -101,10 +101,10 @@ def rkhs(
     kernel = SquaredExponential(LENGTHSCALE)
 
     def draw(
-        argument: str, given: float | None, usual: float, band: tuple[float, float], key: Key
-    ) -> Expansion:
-        norm = usual if given is None else positive_number(argument, given)
-        scaled = (band[0] * norm / usual, band[1] * norm / usual)
+        argument: str, given: float | None, typical: float, band: tuple[float, float], key: Key
+    ) -> KernelExpansion:
+        norm = typical if given is None else positive_number(argument, given)
+        scaled = (band[0] * norm / typical, band[1] * norm / typical)
         return expansion(kernel, points, norm=norm, band=scaled, key=key)
 
     keys = jax.random.split(jax.random.key(integer("seed", seed, least=0)), m + 1)
@@ -116,7 +116,7 @@ def rkhs(
     return unit_environment(
         name="rkhs" if m == 1 else f"rkhs-{m}d",
         dimension=m,
-        model=Known(reward, Coordinates(parts)),
+        model=MeanModel(reward, StackedFunctions(parts)),
         reward_kernel=kernel,
         transition_kernel=kernel,
         horizon=horizon,

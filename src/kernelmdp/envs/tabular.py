@@ -16,8 +16,8 @@ from kernelmdp.domains import FiniteSet
 from kernelmdp.envs.environment import Environment
 from kernelmdp.errors import ApproximationWarning, ArgumentError, ShapeError
 from kernelmdp.kernels import Index, Kernel, OutputKernel
-from kernelmdp.mdp import MDP, Categorical, Gaussian, Known
-from kernelmdp.mdp.model import Lookup
+from kernelmdp.mdp import MDP, Categorical, Gaussian, MeanModel
+from kernelmdp.mdp.model import LookupTable
 from kernelmdp.numerics.checks import choice, integer, positive_number, require_finite
 
 #: Bytes that the tables of an environment may take.
@@ -49,7 +49,7 @@ def tabular(
     states, actions = FiniteSet.range(S), FiniteSet.range(A)
     reward_kernel, transition_kernel = table_kernels(S, A)
     mdp = MDP(
-        Known(Lookup(jnp.asarray(R)), Lookup(jnp.asarray(P))),
+        MeanModel(LookupTable(jnp.asarray(R)), LookupTable(jnp.asarray(P))),
         states=states,
         actions=actions,
         horizon=integer("horizon", horizon, least=1),
@@ -96,7 +96,7 @@ def _on_a_line(mdp: MDP, P: np.ndarray, R: np.ndarray, *, start: int, name: str)
         V = (R + P @ V).max(axis=1)
         steps.append(float(np.abs(np.diff(V)).max()) if S > 1 else 0.0)
     believed = MDP(
-        Known(Lookup(jnp.asarray(R)), Lookup(jnp.asarray(means[:, :, None]))),
+        MeanModel(LookupTable(jnp.asarray(R)), LookupTable(jnp.asarray(means[:, :, None]))),
         states=mdp.states,
         actions=mdp.actions,
         horizon=mdp.horizon,

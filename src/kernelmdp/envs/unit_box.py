@@ -6,11 +6,11 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Box, Product, join
+from kernelmdp.domains import Box, ProductDomain, join
 from kernelmdp.envs.environment import Environment
-from kernelmdp.envs.smoothness import with_lipschitz, with_reward_range
+from kernelmdp.envs.noise_lipschitz import with_lipschitz, with_reward_range
 from kernelmdp.kernels import Index, Kernel
-from kernelmdp.mdp import MDP, Gaussian, Known, StudentT
+from kernelmdp.mdp import MDP, Gaussian, MeanModel, StudentT
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import Module
 
@@ -22,7 +22,7 @@ COUNTS = {1: (61, 11, 241, 41), 2: (31, 11, 61, 21)}
 LAWS = {"gaussian": Gaussian, "student-t": StudentT}
 
 
-class Coordinates(Module):
+class StackedFunctions(Module):
     """m functions of points (n, d) -> (n,) as one with values (n, m)."""
 
     parts: tuple[Callable[..., Any], ...]
@@ -31,7 +31,7 @@ class Coordinates(Module):
         return jnp.stack([part(points) for part in self.parts], axis=1)
 
 
-def unit_points(dimension: int) -> Product:
+def unit_points(dimension: int) -> ProductDomain:
     """Where z = (s, a) lives for that many state coordinates."""
     states = Box([-1.0] * dimension, [1.0] * dimension)
     return join(state=states, action=Box([-1.0], [1.0]))
@@ -41,7 +41,7 @@ def unit_environment(
     *,
     name: str,
     dimension: int,
-    model: Known,
+    model: MeanModel,
     reward_kernel: Kernel,
     transition_kernel: Kernel,
     horizon: int,

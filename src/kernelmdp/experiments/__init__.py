@@ -6,13 +6,13 @@
 """
 
 from kernelmdp.experiments.audit import Audit, audit
-from kernelmdp.experiments.bounds import RunBound, run_bound
-from kernelmdp.experiments.config import RunConfig
 from kernelmdp.experiments.conformance import check_agent
-from kernelmdp.experiments.learning import interact
+from kernelmdp.experiments.learning_loop import interact
 from kernelmdp.experiments.oracle import Oracle
-from kernelmdp.experiments.records import Result, Table
+from kernelmdp.experiments.results import Result, Table
 from kernelmdp.experiments.run import run
+from kernelmdp.experiments.run_bounds import RunBound, run_bound
+from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.experiments.run_files import read_config
 from kernelmdp.experiments.studies import Study, study
 

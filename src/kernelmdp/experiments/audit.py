@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.confidence import Coverage
+from kernelmdp.experiments.coverage_checks import coverage_checks
 from kernelmdp.experiments.data_lemmas import data_lemmas
-from kernelmdp.experiments.promises import promises
-from kernelmdp.experiments.replay import Replayed, Stored, read_run, replay, sampled
-from kernelmdp.theory.certificates import Certificate
-from kernelmdp.theory.chances import martingale, value_difference
+from kernelmdp.experiments.replay import ReplayedRun, StoredRun, read_run, replay, sampled
+from kernelmdp.theory.certificates import RegretCertificate
 from kernelmdp.theory.check import Check, at_most, not_applicable
+from kernelmdp.theory.value_lemmas import martingale, value_difference
 
 #: Relative difference at which a stored number is not the recomputed one: other machines round
 #: otherwise.
@@ -59,7 +59,7 @@ class Audit:
     coverage: Coverage
     episodes: int
     checks: tuple[Check, ...]
-    certificates: tuple[Certificate, ...]
+    certificates: tuple[RegretCertificate, ...]
     #: Of the episodes whose truth is known; NaN without.
     regret: float
 
@@ -86,7 +86,7 @@ def audit(folder: Any) -> Audit:
     """
     stored = read_run(folder)
     found = replay(stored)
-    promised, certificates = promises(stored, found)
+    promised, certificates = coverage_checks(stored, found)
     checks = [
         *_stored(stored, found),
         *data_lemmas(stored, found),
@@ -109,7 +109,7 @@ def audit(folder: Any) -> Audit:
     )
 
 
-def _stored(stored: Stored, found: Replayed) -> list[Check]:
+def _stored(stored: StoredRun, found: ReplayedRun) -> list[Check]:
     """What is stored against what the episodes give."""
     wrong = stored.coverage != found.coverage
     said = str(stored.coverage), str(found.coverage)
@@ -152,7 +152,7 @@ def _agree(name: str, stored: np.ndarray, found: np.ndarray) -> Check:
     return Check(name, *sides, bool(apart[worst] <= AGREEMENT), note)
 
 
-def _values(stored: Stored, found: Replayed) -> list[Check]:
+def _values(stored: StoredRun, found: ReplayedRun) -> list[Check]:
     """(h) and (i), which need the truth and a plan on a grid."""
     names = ("(h) value difference identity", "(i) martingale differences within Azuma")
     environment, agent = found.environment, found.agent

@@ -20,7 +20,7 @@ from kernelmdp.conformance import Conformance
 from kernelmdp.domains import Domain
 from kernelmdp.envs import Environment, make
 from kernelmdp.errors import ArgumentError, ConformanceError, KernelMDPError
-from kernelmdp.experiments.records import Table
+from kernelmdp.experiments.results import Table
 from kernelmdp.mdp import play
 
 MakeAgent = Callable[[Any, int], Agent]

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelmdp.experiments.replay import Replayed, Stored
+from kernelmdp.experiments.replay import ReplayedRun, StoredRun
 from kernelmdp.gp import Posterior
 from kernelmdp.kernels import Coregionalised, Index, Kernel
 from kernelmdp.theory.check import Check, not_applicable
-from kernelmdp.theory.lemmas import (
+from kernelmdp.theory.variance_history import VarianceHistory, variance_history
+from kernelmdp.theory.variance_lemmas import (
     chain_rule,
     determinant_of_a_sum,
     deviation_smoothness,
     variance_lemmas,
 )
-from kernelmdp.theory.walk import Walk, walk
 
 #: Rows of the dense matrices that are factorised; later episodes of a longer run are left out.
 ROWS = 1500
@@ -26,15 +26,15 @@ PAIRS, MATRIX = 200, 200
 COMPILED = 0.1
 
 
-def data_lemmas(stored: Stored, found: Replayed) -> list[Check]:
+def data_lemmas(stored: StoredRun, found: ReplayedRun) -> list[Check]:
     """Every lemma that data alone can answer; dense, so independent of the agent's posteriors."""
     agent = found.agent
     beliefs = agent.learner.beliefs(agent.state)
     why: str | None = None
     if beliefs is None or not agent.learns:
         why = "the agent learns no posteriors"
-    elif agent.learner.assumptions_broken:
-        why = f"{agent.learner.assumptions_broken[0]}: no lemma is about such posteriors"
+    elif agent.learner.broken_assumptions:
+        why = f"{agent.learner.broken_assumptions[0]}: no lemma is about such posteriors"
     elif len({len(z) for z in stored.points}) > 1:
         why = "episodes are of different lengths"
     if why is not None:
@@ -54,12 +54,14 @@ def data_lemmas(stored: Stored, found: Replayed) -> list[Check]:
     return checks
 
 
-def _of_posterior(what: str, posterior: Posterior, stored: Stored, found: Replayed) -> list[Check]:
+def _of_posterior(
+    what: str, posterior: Posterior, stored: StoredRun, found: ReplayedRun
+) -> list[Check]:
     points, outputs = np.stack(stored.points), posterior.outputs
     episodes = max(1, min(len(points), ROWS // (points.shape[1] * outputs)))
     points = points[:episodes]
     noise = _noise(posterior)
-    seen = walk(posterior.kernel, points, noise_variance=noise)
+    seen = variance_history(posterior.kernel, points, noise_variance=noise)
     # ln|I + K/λ| − ln|I + K_r/λ| ≤ tr(K − K_r)/λ for the compiled k_r ⪯ k.
     rows = np.prod(points.shape[:2]) * outputs
     missed = posterior.error * float(rows) / (2 * float(noise.min()))
@@ -84,7 +86,7 @@ def _of_posterior(what: str, posterior: Posterior, stored: Stored, found: Replay
 
 
 def _claimed_deviations(
-    what: str, posterior: Posterior, seen: Walk, stored: Stored, found: Replayed
+    what: str, posterior: Posterior, seen: VarianceHistory, stored: StoredRun, found: ReplayedRun
 ) -> Check:
     """Left side of (e): stored widths against β times deviations of the dense factor."""
     name = "(e) stale deviations, from a dense factor"

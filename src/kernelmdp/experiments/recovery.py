@@ -12,8 +12,8 @@ import numpy as np
 from kernelmdp import archive
 from kernelmdp.agents import Agent
 from kernelmdp.errors import CheckpointError
-from kernelmdp.experiments.config import RunConfig
-from kernelmdp.experiments.learning import columns_of
+from kernelmdp.experiments.learning_loop import columns_of
+from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.experiments.run_files import (
     CHECKPOINT,
     JOURNAL,
@@ -31,7 +31,7 @@ DATA = ("states", "actions", "rewards", "outcomes")
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class RecoveredRun:
     """What a folder holds of a run: the episodes that have both a row and their data."""
 
     history: list[Episode]
@@ -42,7 +42,7 @@ class Kept:
     note: str = ""
 
 
-def read_kept(place: pathlib.Path, agent: Agent, config: RunConfig) -> Kept:
+def recover_run(place: pathlib.Path, agent: Agent, config: RunConfig) -> RecoveredRun:
     """The episodes on disk, from checkpoint and journal; nothing is changed."""
     columns = columns_of(agent)
     history, totals = _read_checkpoint(place, agent, config)
@@ -69,24 +69,24 @@ def read_kept(place: pathlib.Path, agent: Agent, config: RunConfig) -> Kept:
         notes.append(f"{ROWS} had {found} whole rows")
     elif len(history) > saved:
         notes.append("the last process had been ended in the middle")
-    return Kept(history, lines, totals, "; ".join(notes))
+    return RecoveredRun(history, lines, totals, "; ".join(notes))
 
 
-def as_record(episode: int, line: str, totals: dict[str, float], data: Episode) -> str:
+def journal_record(episode: int, line: str, totals: dict[str, float], data: Episode) -> str:
     """A line of the journal: JSON, put together by hand as this is done after every episode."""
-    arrays = ", ".join([f'"{name}": {as_text(getattr(data, name))}' for name in DATA])
+    arrays = ", ".join([f'"{name}": {encode_array(getattr(data, name))}' for name in DATA])
     row, sums, ended = (json.dumps(part) for part in (line, totals, data.terminated))
     head = f'"episode": {episode}, "row": {row}, "totals": {sums}'
     return f'{{{head}, {arrays}, "terminated": {ended}}}\n'
 
 
-def as_text(array: np.ndarray) -> str:
+def encode_array(array: np.ndarray) -> str:
     """Shape and bytes: far faster than digits, and the same in all bits."""
     return f'[{list(array.shape)}, "{array.astype("<f8", copy=False).tobytes().hex()}"]'
 
 
-def from_text(given: list[Any]) -> np.ndarray:
-    """The array of ``as_text``, out of its JSON."""
+def decode_array(given: list[Any]) -> np.ndarray:
+    """The array of ``encode_array``, out of its JSON."""
     shape, text = given
     return np.frombuffer(bytes.fromhex(text), "<f8").reshape(shape).astype(float)
 
@@ -112,7 +112,7 @@ def _read_journal(path: pathlib.Path, columns: Sequence[str]) -> tuple[list[dict
         try:
             record = json.loads(line.decode())
             for name in DATA:
-                record[name] = from_text(record[name])
+                record[name] = decode_array(record[name])
             whole = line.endswith(b"\n") and _parsed(record["row"], record["episode"], columns)
             record["totals"] = {name: float(sum_) for name, sum_ in record["totals"].items()}
             record["terminated"] = bool(record["terminated"])

@@ -45,7 +45,7 @@ class Evaluator(abc.ABC):
         """Whether confidence sets hold the truth at these points: 1 or 0."""
 
 
-class NoTruth(Evaluator):
+class NoEvaluator(Evaluator):
     """Where nothing is known of the truth."""
 
     def row(
@@ -94,7 +94,7 @@ class RegretEvaluator(Evaluator):
         return dict(zip(self.containment_columns, numbers, strict=True))
 
 
-class Measure(abc.ABC):
+class ValueMeasure(abc.ABC):
     """One way to compute values; the optimum and a policy are measured alike."""
 
     def __init__(self, environment: Environment) -> None:
@@ -109,7 +109,7 @@ class Measure(abc.ABC):
         """V^π_1 at a state, where an episode of the policy is at hand."""
 
 
-class Returns(Measure):
+class ReturnMeasure(ValueMeasure):
     """Where nothing is random the return of an episode is the value.
 
     So it is taken, as an unbiased estimate, where states have too many coordinates for a grid.
@@ -122,7 +122,7 @@ class Returns(Measure):
         return episode.total
 
 
-class OnGrid(Measure):
+class GridMeasure(ValueMeasure):
     """Dynamic programming on one grid of the true MDP."""
 
     def __init__(self, environment: Environment) -> None:
@@ -142,7 +142,7 @@ class OnGrid(Measure):
         return float(_policy_value(self.environment.mdp, policy, self.grid, start))
 
 
-class OnePeriod(Measure):
+class OnePeriodMeasure(ValueMeasure):
     """H = 1: the mean reward of the action taken."""
 
     def optimum(self, start: Any) -> Value:
@@ -152,7 +152,7 @@ class OnePeriod(Measure):
         return float(self.environment.mdp.model(jnp.asarray(episode.points)).reward[0])
 
 
-class Quadratic(Measure):
+class QuadraticMeasure(ValueMeasure):
     """Closed forms of linear-quadratic control, corrected for bounds (``QuadraticTruth``)."""
 
     def optimum(self, start: Any) -> Value:
@@ -162,16 +162,16 @@ class Quadratic(Measure):
         return self.environment.quadratic.value(policy, start)
 
 
-def _measure_for(environment: Environment) -> Measure:
+def _measure_for(environment: Environment) -> ValueMeasure:
     if environment.problem.planner == "riccati":
-        return Quadratic(environment)
+        return QuadraticMeasure(environment)
     if environment.mdp.horizon == 1:
-        return OnePeriod(environment)
+        return OnePeriodMeasure(environment)
     if environment.problem.planner == "mpc":
-        return Returns(environment)
+        return ReturnMeasure(environment)
     if any(environment.mdp.transition_noise.sizes):
-        return OnGrid(environment)
-    return Returns(environment)
+        return GridMeasure(environment)
+    return ReturnMeasure(environment)
 
 
 @jit

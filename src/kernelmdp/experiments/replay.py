@@ -12,9 +12,9 @@ from kernelmdp.agents import Agent
 from kernelmdp.confidence import ConfidenceSets, Coverage
 from kernelmdp.envs import Environment
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments.config import RunConfig
-from kernelmdp.experiments.learning import CHECKED, columns_of, widths
+from kernelmdp.experiments.learning_loop import CHECKED, columns_of, widths
 from kernelmdp.experiments.regret import RegretEvaluator
+from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.experiments.run_files import (
     CHECKPOINT,
     ROWS,
@@ -26,7 +26,7 @@ from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode, Policy, policy_values
 from kernelmdp.numerics.modules import changed
 from kernelmdp.theory.certificates import episode_gap, one_period_gap
-from kernelmdp.theory.chances import martingale_differences
+from kernelmdp.theory.value_lemmas import martingale_differences
 
 #: Seconds of planning beyond which not every episode is planned again, and how many are then.
 PATIENCE, SAMPLED = 60.0, 50
@@ -35,7 +35,7 @@ SAME_ACTION = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class Stored:
+class StoredRun:
     """What a run's folder says."""
 
     config: RunConfig
@@ -54,7 +54,7 @@ class Stored:
         return [np.asarray(episode.points) for episode in self.history]
 
 
-def read_run(folder: Any) -> Stored:
+def read_run(folder: Any) -> StoredRun:
     """A run from its folder, or one sentence on what is missing."""
     place = pathlib.Path(folder)
     description = read_description(place)
@@ -67,11 +67,11 @@ def read_run(folder: Any) -> Stored:
     if both == 0:
         raise ArgumentError("folder", "a run of at least one episode", str(place))
     columns = {name: np.array([float(row[name]) for row in rows[:both]]) for name in rows[0]}
-    return Stored(description.config, description.coverage, columns, history[:both])
+    return StoredRun(description.config, description.coverage, columns, history[:both])
 
 
 @dataclasses.dataclass
-class Replayed:
+class ReplayedRun:
     """What should have been stored, by column, and what only a replay can know; NaN elsewhere."""
 
     agent: Agent
@@ -96,7 +96,7 @@ class Replayed:
         return getattr(self.agent.system, "environment", None)
 
 
-def replay(stored: Stored) -> Replayed:
+def replay(stored: StoredRun) -> ReplayedRun:
     """Make the agent anew and tell it the stored episodes one by one, asking before each."""
     agent = stored.config.make_agent()
     total, names = stored.episodes, columns_of(agent)
@@ -110,7 +110,7 @@ def replay(stored: Stored) -> Replayed:
     elif seconds > PATIENCE and total > SAMPLED:
         planned[:] = False
         planned[np.linspace(0, total - 1, SAMPLED).astype(int)] = True
-    found = Replayed(
+    found = ReplayedRun(
         agent,
         agent.coverage,
         planned,
@@ -145,7 +145,7 @@ def replay(stored: Stored) -> Replayed:
     return found
 
 
-def sampled(found: Replayed) -> str:
+def sampled(found: ReplayedRun) -> str:
     """How many episodes were planned again, for a note; nothing when all were."""
     if found.planned.all():
         return ""
@@ -153,7 +153,7 @@ def sampled(found: Replayed) -> str:
 
 
 def _planned_again(
-    found: Replayed, judge: RegretEvaluator | None, told: Episode, number: int
+    found: ReplayedRun, judge: RegretEvaluator | None, told: Episode, number: int
 ) -> dict[str, float]:
     agent, start = found.agent, told.states[0]
     policy = found.policy = agent.ask(None if found.environment is None else start)

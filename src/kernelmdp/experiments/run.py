@@ -16,12 +16,11 @@ import numpy as np
 
 from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments.bounds import run_bound, write_curve
-from kernelmdp.experiments.config import RunConfig
-from kernelmdp.experiments.folder import LOCK, RunFolder, lock, restore, storage
-from kernelmdp.experiments.learning import columns_of, interact
-from kernelmdp.experiments.records import Result, Table
-from kernelmdp.experiments.recovery import read_kept
+from kernelmdp.experiments.learning_loop import columns_of, interact
+from kernelmdp.experiments.recovery import recover_run
+from kernelmdp.experiments.results import Result, Table
+from kernelmdp.experiments.run_bounds import run_bound, write_curve
+from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.experiments.run_files import (
     BOUND,
     CHECKPOINT,
@@ -32,6 +31,7 @@ from kernelmdp.experiments.run_files import (
     read_rows,
     write_config,
 )
+from kernelmdp.experiments.run_folder import LOCK, RunFolder, lock, restore, storage_errors
 
 
 def run(
@@ -53,7 +53,7 @@ def run(
     2
     """
     place = pathlib.Path(folder)
-    _require_own(config, place)
+    _require_same_run(config, place)
     with contextlib.ExitStack() as held:
         if place.exists():
             held.enter_context(lock(place))
@@ -61,11 +61,11 @@ def run(
         else:
             agent = config.make_agent()  # what is wrong with it leaves no folder behind
             held.enter_context(lock(place))
-            _require_own(config, place)  # another process may have been here meanwhile
+            _require_same_run(config, place)  # another process may have been here meanwhile
         if not (place / CONFIG).exists():
-            with storage(place):
+            with storage_errors(place):
                 write_config(config, place, agent)
-        kept = read_kept(place, agent, config)
+        kept = recover_run(place, agent, config)
         restore(place, kept, agent)
         for episode in kept.history:
             agent.replay(episode)
@@ -111,7 +111,7 @@ def load_run(config: RunConfig, place: pathlib.Path) -> Agent:
     return agent
 
 
-def _require_own(config: RunConfig, place: pathlib.Path) -> None:
+def _require_same_run(config: RunConfig, place: pathlib.Path) -> None:
     """The folder is new, empty or this run's."""
     if (place / CONFIG).exists():
         if (saved := read_config(place)) != config:
@@ -135,7 +135,7 @@ def _bounded(
     curve = found.curve(episodes) if episodes else []
     if not curve:
         return found.text, None
-    with storage(place):
+    with storage_errors(place):
         write_curve(curve, place / BOUND, found.gains)
     text = found.text + ("; vacuous so far" if curve[-1].vacuous else "")
     return text, (np.array([b.episodes for b in curve]), np.array([b.value for b in curve]))

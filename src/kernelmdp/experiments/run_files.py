@@ -18,9 +18,9 @@ from kernelmdp import archive
 from kernelmdp.agents import Agent
 from kernelmdp.confidence import Coverage
 from kernelmdp.errors import ArgumentError, CheckpointError
-from kernelmdp.experiments.bounds import run_bound
-from kernelmdp.experiments.config import RunConfig
-from kernelmdp.experiments.toml import to_toml
+from kernelmdp.experiments.run_bounds import run_bound
+from kernelmdp.experiments.run_config import RunConfig
+from kernelmdp.experiments.toml_writer import to_toml
 from kernelmdp.mdp import Episode
 from kernelmdp.mdp.episode import from_arrays
 from kernelmdp.version import __version__
@@ -115,7 +115,7 @@ def write_config(config: RunConfig, place: pathlib.Path, agent: Agent) -> None:
             "numpy": np.__version__,
         },
     }
-    archive.put(place / CONFIG, to_toml(content).encode())
+    archive.write_atomically(place / CONFIG, to_toml(content).encode())
 
 
 def read_history(place: pathlib.Path, config: RunConfig) -> tuple[list[Episode], dict[str, float]]:

@@ -47,10 +47,10 @@ def read_tables(paths: list[pathlib.Path], notes: list[str]) -> list[Frame]:
                         "folder", "numbers in every line", f"{paths[number]} ({error})"
                     ) from None
             raise
-        begin = 0
+        start_sync = 0
         for number, _, count in files:
-            tables[number] = frame.iloc[begin : begin + count]
-            begin += count
+            tables[number] = frame.iloc[start_sync : start_sync + count]
+            start_sync += count
     return tables
 
 

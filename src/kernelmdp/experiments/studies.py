@@ -4,14 +4,14 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from kernelmdp.experiments.cluster import play_on_cluster
-from kernelmdp.experiments.folder import lock
-from kernelmdp.experiments.local import play_locally
-from kernelmdp.experiments.manifest import require_own, write_manifest
+from kernelmdp.experiments.local_backend import play_locally
+from kernelmdp.experiments.ray_backend import play_on_cluster
 from kernelmdp.experiments.run import is_finished
+from kernelmdp.experiments.run_folder import lock
 from kernelmdp.experiments.study_file import read_plan
-from kernelmdp.experiments.watching import Watch
-from kernelmdp.experiments.worker import Outcome
+from kernelmdp.experiments.study_manifest import require_same_study, write_manifest
+from kernelmdp.experiments.study_progress import StudyProgress
+from kernelmdp.experiments.trial_worker import Outcome
 from kernelmdp.numerics.checks import choice, integer
 
 BACKENDS = ("local", "ray")
@@ -60,14 +60,14 @@ def study(
     jobs = integer("jobs", jobs, least=1)
     choice("backend", backend, BACKENDS)
     place = pathlib.Path(out) if out is not None else pathlib.Path("studies") / plan.name
-    require_own(place, plan)
+    require_same_study(place, plan)
     with lock(place):
-        require_own(place, plan)  # another process may have been here meanwhile
+        require_same_study(place, plan)  # another process may have been here meanwhile
         trials = place / TRIALS
         finished = [t.name for t in plan.trials if is_finished(trials / t.name, plan.episodes)]
         left = [trial for trial in plan.trials if trial.name not in set(finished)]
         failed: dict[str, Outcome] = {}
-        watch = Watch(plan, trials, finished, show=progress, tensorboard=tensorboard)
+        watch = StudyProgress(plan, trials, finished, show=progress, tensorboard=tensorboard)
         if left:
             write_manifest(place, plan, jobs=jobs, backend=backend)
 

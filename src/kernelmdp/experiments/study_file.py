@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelmdp.errors import ArgumentError, KernelMDPError
-from kernelmdp.experiments.config import RunConfig
+from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.numerics.checks import integer, suggested
 from kernelmdp.settings import flat
 
@@ -62,14 +62,14 @@ def read_plan(given: Any) -> StudyPlan:
     'rkhs-psrl-seed0-horizon=3-2709bd19'
     """
     if isinstance(given, Mapping):
-        table, usual = dict(given), None
+        table, typical = dict(given), None
         try:
             text = json.dumps(table, indent=1)
         except (TypeError, ValueError) as error:
             raise ArgumentError("study", "what JSON can hold", error) from None
     else:
         path = pathlib.Path(given)
-        usual = path.stem
+        typical = path.stem
         try:
             text = path.read_text()
             table = tomllib.loads(text)
@@ -80,7 +80,7 @@ def read_plan(given: Any) -> StudyPlan:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ArgumentError("study", "a TOML file", f"{path} ({error})") from None
     _require_keys("study", table, KEYS)
-    name = table.get("name", usual)
+    name = table.get("name", typical)
     if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]*\w[\w.+-]*", name):
         raise ArgumentError("name", "a word of letters, digits, '.', '+' and '-'", repr(name))
     for key in ("episodes", "environments", "agents"):

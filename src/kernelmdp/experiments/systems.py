@@ -19,10 +19,10 @@ from kernelmdp.agents import Agent
 from kernelmdp.agents.system import System, register_systems
 from kernelmdp.envs import ENVIRONMENTS, Environment, GymnasiumTask, from_gymnasium, make
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments.learning import learn
-from kernelmdp.experiments.records import Result
-from kernelmdp.experiments.regret import Evaluator, NoTruth, RegretEvaluator
-from kernelmdp.experiments.stepwise import Stepwise, play_by_step
+from kernelmdp.experiments.learning_loop import learn
+from kernelmdp.experiments.regret import Evaluator, NoEvaluator, RegretEvaluator
+from kernelmdp.experiments.results import Result
+from kernelmdp.experiments.step_updates import StepwisePlayer, play_by_step
 from kernelmdp.mdp import Episode, Policy, Problem
 from kernelmdp.types import ArrayLike, Key
 
@@ -88,7 +88,7 @@ class EnvironmentSystem(PlayableSystem):
         return self.environment.play(policy, jnp.asarray(start), key=key).on_host()
 
     def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
-        return play_by_step(self.environment.mdp, Stepwise(agent), np.asarray(start), key=key)
+        return play_by_step(self.environment.mdp, StepwisePlayer(agent), np.asarray(start), key=key)
 
     def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
         start_key, play_key = jax.random.split(jax.random.key(seed))
@@ -133,14 +133,14 @@ class GymnasiumSystem(PlayableSystem):
         return self.gymnasium_task.play(policy.player(), seed=_number(key)).on_host()
 
     def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
-        player = Stepwise(agent)
+        player = StepwisePlayer(agent)
         return self.gymnasium_task.play(player, seed=_number(key), watch=player.watch).on_host()
 
     def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
         return self.gymnasium_task.play(policy.player(), seed=seed)
 
     def evaluator(self) -> Evaluator:
-        return NoTruth()
+        return NoEvaluator()
 
 
 def as_playable(

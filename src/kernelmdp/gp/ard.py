@@ -6,25 +6,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.gp.families import BatchedKernels, KernelFamily, PriorDraw
 from kernelmdp.gp.fit_config import InducingConfig
-from kernelmdp.gp.hyperpriors import Habits
+from kernelmdp.gp.hyperpriors import HyperPrior
+from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily, PriorDraw
 from kernelmdp.kernels import Kernel, Periodic, SquaredExponential
-from kernelmdp.numerics import fast
+from kernelmdp.numerics import fast_math
 from kernelmdp.types import Key
 
 
-class Shape(BatchedKernels):
+class ARDKernels(BatchedKernels):
     """What a learned squared exponential is: one row an output.
 
     Coordinates in ``angles`` count by their cosine and sine after multiplication with the entry of
-    ``turns``; lengthscales there are chords of the unit circle.
+    ``periodic``; lengthscales there are chords of the unit circle.
     """
 
     lengthscales: Float[Array, "m d"]
     signal: Float[Array, " m"]
     noise: Float[Array, " m"]
-    turns: Float[Array, " d"]
+    periodic: Float[Array, " d"]
     angles: tuple[int, ...] = eqx.field(static=True)
 
     @property
@@ -36,7 +36,7 @@ class Shape(BatchedKernels):
         if not self.angles:
             return points
         index = np.array(self.angles)
-        turned = points[:, index] * self.turns[index].astype(points.dtype)[None, :]
+        turned = points[:, index] * self.periodic[index].astype(points.dtype)[None, :]
         return jnp.concatenate([points.at[:, index].set(jnp.cos(turned)), jnp.sin(turned)], axis=1)
 
     @property
@@ -54,7 +54,7 @@ class Shape(BatchedKernels):
         def one(spread: Array, signal: Array) -> Array:
             a, b = first / spread[None, :], second / spread[None, :]
             half = 0.5 * (jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None, :])
-            return signal**2 * fast.exp(jnp.minimum(a @ b.T - half, 0.0))
+            return signal**2 * fast_math.exp(jnp.minimum(a @ b.T - half, 0.0))
 
         return jax.vmap(one)(self.spread, self.signal)
 
@@ -70,20 +70,22 @@ class Shape(BatchedKernels):
         """Cosines with random frequencies, phases and heights."""
         wave_key, phase_key, height_key = keys
         m, p = self.spread.shape
-        count, dtype = config.waves, self.signal.dtype
-        waves = jax.random.normal(wave_key, (m, count, p), dtype)
-        waves = waves / (2 * jnp.pi * self.spread[:, None, :])
+        count, dtype = config.fourier_features, self.signal.dtype
+        fourier_features = jax.random.normal(wave_key, (m, count, p), dtype)
+        fourier_features = fourier_features / (2 * jnp.pi * self.spread[:, None, :])
         phases = jax.random.uniform(phase_key, (m, count), dtype)
         size = self.signal[:, None] * jnp.sqrt(2 / count)
-        return Waves(waves, phases, size * jax.random.normal(height_key, (m, count), dtype))
+        return FourierDraw(
+            fourier_features, phases, size * jax.random.normal(height_key, (m, count), dtype)
+        )
 
-    def for_centres(self, points: Float[Array, "n d"]) -> "Shape":
+    def selection_kernel(self, points: Float[Array, "n d"]) -> "ARDKernels":
         """The shortest lengthscale of any output along each coordinate."""
-        return Shape(
+        return ARDKernels(
             lengthscales=jnp.min(self.lengthscales, axis=0, keepdims=True),
             signal=jnp.ones(1),
             noise=jnp.ones(1),
-            turns=self.turns,
+            periodic=self.periodic,
             angles=self.angles,
         )
 
@@ -93,7 +95,7 @@ class Shape(BatchedKernels):
         straight = [j for j in range(d) if j not in self.angles]
         for own, signal in zip(np.asarray(self.lengthscales), np.asarray(self.signal), strict=True):
             parts: list[Kernel] = [
-                Periodic(own[j], period=2 * np.pi / float(self.turns[j])).on([j])
+                Periodic(own[j], period=2 * np.pi / float(self.periodic[j])).on([j])
                 for j in self.angles
             ]
             if straight:
@@ -105,7 +107,7 @@ class Shape(BatchedKernels):
         return found
 
 
-class Waves(PriorDraw):
+class FourierDraw(PriorDraw):
     """Σ_w heights_w cos(2π(frequencies_wᵀ x + phases_w)), a set for every output."""
 
     frequencies: Float[Array, "m W p"]
@@ -113,33 +115,33 @@ class Waves(PriorDraw):
     heights: Float[Array, "m W"]
 
     def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
-        turns = jnp.einsum("mwp,np->mnw", self.frequencies, embedded) + self.phases[:, None, :]
-        return jnp.einsum("mnw,mw->nm", fast.cosine(turns), self.heights)
+        periodic = jnp.einsum("mwp,np->mnw", self.frequencies, embedded) + self.phases[:, None, :]
+        return jnp.einsum("mnw,mw->nm", fast_math.cosine(periodic), self.heights)
 
 
-class Units(KernelFamily):
+class ARDFamily(KernelFamily):
     """The width of every axis, and the size of every output."""
 
     widths: Float[Array, " d"]
     sizes: Float[Array, " m"]
-    turns: Float[Array, " d"]
+    periodic: Float[Array, " d"]
     angles: tuple[int, ...] = eqx.field(static=True)
 
-    def beliefs(self, habits: Habits) -> Float[np.ndarray, "m k 4"]:
-        rows = habits.rows(self.widths.shape[0])
+    def parameter_priors(self, hyper_prior: HyperPrior) -> Float[np.ndarray, "m k 4"]:
+        rows = hyper_prior.rows(self.widths.shape[0])
         return np.tile(rows[None], (self.sizes.shape[0], 1, 1))
 
-    def output(self, index: int) -> "Units":
-        return Units(self.widths, self.sizes[index][None], self.turns, self.angles)
+    def output(self, index: int) -> "ARDFamily":
+        return ARDFamily(self.widths, self.sizes[index][None], self.periodic, self.angles)
 
-    def shape(self, logs: Float[Array, "m k"]) -> Shape:
+    def shape(self, logs: Float[Array, "m k"]) -> ARDKernels:
         """From logarithms of parameters in these units."""
         d = self.widths.shape[0]
         values = jnp.exp(logs)
-        return Shape(
+        return ARDKernels(
             lengthscales=values[:, :d] * self.widths[None, :],
             signal=values[:, d] * self.sizes,
             noise=values[:, d + 1] * self.sizes,
-            turns=self.turns,
+            periodic=self.periodic,
             angles=self.angles,
         )

@@ -75,7 +75,7 @@ class FourierBasis(Basis):
         return jnp.sqrt(variance / self.frequencies.shape[0]) * waves
 
 
-class SideBySide(Basis):
+class SumBasis(Basis):
     """The basis of a sum of kernels."""
 
     left: Basis
@@ -85,7 +85,7 @@ class SideBySide(Basis):
         return jnp.concatenate([self.left(points), self.right(points)], axis=1)
 
 
-class Products(Basis):
+class ProductBasis(Basis):
     """The basis of a product of kernels: all products of two members."""
 
     left: Basis
@@ -135,7 +135,7 @@ def _of_scaled(kernel: Scaled, dimension: int, count: int, key: Key) -> Basis:
 @_combined.register
 def _of_sum(kernel: Sum, dimension: int, count: int, key: Key) -> Basis:
     left, right = jax.random.split(key)
-    return SideBySide(
+    return SumBasis(
         prior_basis(kernel.left, dimension, count, key=left),
         prior_basis(kernel.right, dimension, count, key=right),
     )
@@ -144,13 +144,13 @@ def _of_sum(kernel: Sum, dimension: int, count: int, key: Key) -> Basis:
 @_combined.register
 def _of_product(kernel: Product, dimension: int, count: int, key: Key) -> Basis:
     left, right = jax.random.split(key)
-    return Products(
+    return ProductBasis(
         prior_basis(kernel.left, dimension, count, key=left),
         prior_basis(kernel.right, dimension, count, key=right),
     )
 
 
-class Memory(Module):
+class BasisCache(Module):
     """Values of a basis at points that are asked for again and again, such as those of a grid."""
 
     points: Float[Array, "n d"]
@@ -161,15 +161,15 @@ class Memory(Module):
         return points.shape == self.points.shape
 
 
-class Moments(Module):
+class MomentCache(Module):
     """Posterior means and variances at remembered points, kept up to date as data arrive."""
 
     mean: Float[Array, "n p"]
     variance: Float[Array, " n"]
 
 
-def remembered(
-    memory: Memory | None,
+def cached(
+    memory: BasisCache | None,
     points: Float[Array, "n d"],
     from_values: Callable[[Array], Any],
     from_points: Callable[[Array], Any],

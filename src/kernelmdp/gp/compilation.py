@@ -3,7 +3,7 @@
 Greedy pivoted Cholesky chooses centres u_1, u_2, ... where the residual k(x, x) − k_r(x, x) is
 largest; k_r(x, y) = k_U(x)ᵀ K_UU⁻¹ k_U(y). The residual k − k_r is itself a kernel, so
 |k(x, y) − k_r(x, y)| ≤ sup_x (k − k_r)(x, x) for all x, y: one supremum bounds every entry. It is
-taken over a fine net and carried to the continuum by ``Facts.supremum``: then the error is
+taken over a fine net and carried to the continuum by ``KernelConstants.supremum``: then the error is
 "certified". With more than four coordinates, or a kernel without smoothness constants, it is the
 maximum over a dense low-discrepancy set and labelled "empirical".
 """
@@ -22,7 +22,7 @@ from kernelmdp.errors import CompilationError
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.checks import integer, positive_number
-from kernelmdp.numerics.factor import checked_cholesky, solve_lower, solve_lower_transposed
+from kernelmdp.numerics.factorisation import checked_cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import chunked, jit
 
 CANDIDATES = 8192  # points among which centres are chosen
@@ -78,11 +78,11 @@ def compile_kernel(
     kernel.require_dimension(domain.dimension)
     leaves, structure = jax.tree.flatten(kernel)
     values = tuple((np.asarray(leaf).shape, np.asarray(leaf).tobytes()) for leaf in leaves)
-    return _compile((structure, values), _Held(kernel), domain, tolerance, rank_limit)
+    return _compile((structure, values), _UnhashedKernel(kernel), domain, tolerance, rank_limit)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Held:
+class _UnhashedKernel:
     """Carries a kernel past the cache, whose key is its structure and numbers."""
 
     kernel: Kernel
@@ -91,12 +91,12 @@ class _Held:
         return 0
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, _Held)
+        return isinstance(other, _UnhashedKernel)
 
 
 @functools.lru_cache(maxsize=128)
 def _compile(
-    _key: Any, held: _Held, domain: Domain, tolerance: float, rank_limit: int
+    _key: Any, held: _UnhashedKernel, domain: Domain, tolerance: float, rank_limit: int
 ) -> Compilation:
     kernel = held.kernel.astype(jnp.float64)
     small = domain.dimension < CERTIFIED_DIMENSION or domain.finite
@@ -114,10 +114,10 @@ def _compile(
         "the kernel matrix at the chosen centres",
         f"the tolerance {tolerance:g} is too small for this kernel",
     )
-    facts = kernel.facts(domain)
+    constants = kernel.constants(domain)
     points, spacing = domain.net(NET)
     certified = domain.finite or (
-        domain.dimension <= CERTIFIED_DIMENSION and math.isfinite(facts.modulus(spacing / 2))
+        domain.dimension <= CERTIFIED_DIMENSION and math.isfinite(constants.modulus(spacing / 2))
     )
     if not certified:
         points = domain.spread(NET // 2)
@@ -128,7 +128,7 @@ def _compile(
         domain=domain,
         centres=centres,
         root=np.asarray(solve_lower_transposed(factor, jnp.eye(len(centres)))),
-        error=facts.supremum(measured, spacing) if certified else measured,
+        error=constants.supremum(measured, spacing) if certified else measured,
         kind="certified" if certified else "empirical",
     )
 

@@ -13,15 +13,15 @@ from kernelmdp.domains import Box, Domain
 from kernelmdp.errors import ApproximationWarning, ArgumentError, CompilationError, ShapeError
 from kernelmdp.gp.basis import FeatureBasis, NystromBasis
 from kernelmdp.gp.compilation import compile_kernel
-from kernelmdp.gp.engines import Engine
-from kernelmdp.gp.exact import ExactEngine
-from kernelmdp.gp.layouts import Dense, Layout, Rotated, Shared
-from kernelmdp.gp.means import as_mean
+from kernelmdp.gp.engine import Engine
+from kernelmdp.gp.exact_engine import ExactEngine
+from kernelmdp.gp.mean_functions import as_mean
+from kernelmdp.gp.output_layouts import DenseLayout, Layout, RotatedLayout, SharedLayout
 from kernelmdp.gp.posterior import Posterior
-from kernelmdp.gp.tables import TableEngine
-from kernelmdp.gp.weights import WeightEngine
-from kernelmdp.kernels import AnyKernel, Kernel, OutputKernel
-from kernelmdp.kernels.base import Part
+from kernelmdp.gp.table_engine import TableEngine
+from kernelmdp.gp.weight_engine import WeightEngine
+from kernelmdp.kernels import Kernel, KernelBase, OutputKernel
+from kernelmdp.kernels.base import IndependentPart
 from kernelmdp.numerics.checks import as_dtype, choice, integer, positive, positive_number
 
 ENGINES = ("auto", "exact", "finite rank", "compiled")
@@ -60,7 +60,7 @@ def posterior(
     """
     engine = choice("engine", engine, ENGINES)
     number = as_dtype(dtype)
-    if not isinstance(kernel, AnyKernel):
+    if not isinstance(kernel, KernelBase):
         raise ArgumentError(
             "kernel", "a kernel (kernelmdp.kernel makes one from text)", repr(kernel)
         )
@@ -138,17 +138,17 @@ def _cast(tree: Any, dtype: Any) -> Any:
 
 def _arrange(
     kernel: Kernel | OutputKernel, noise: Array, dimension: int
-) -> tuple[Layout, tuple[Part, ...]]:
+) -> tuple[Layout, tuple[IndependentPart, ...]]:
     """The cheapest layout that is exact, and what each of its engines is for."""
-    split = kernel.split(same_noise=bool(jnp.all(noise == noise[0])))
+    split = kernel.decompose(same_noise=bool(jnp.all(noise == noise[0])))
     if split is None:
-        return Dense(kernel.outputs), (Part(kernel.as_scalar(dimension)),)
+        return DenseLayout(kernel.outputs), (IndependentPart(kernel.as_scalar(dimension)),)
     if split.axes is None:
-        return Shared(kernel.outputs), split.parts
-    return Rotated(kernel.outputs, split.axes), split.parts
+        return SharedLayout(kernel.outputs), split.parts
+    return RotatedLayout(kernel.outputs, split.axes), split.parts
 
 
-def _make(part: Part, engine: str, settings: _Settings) -> _Made:
+def _make(part: IndependentPart, engine: str, settings: _Settings) -> _Made:
     """The engine of ``part.copies`` functions with kernel scale·kernel."""
     domain, dimension, tolerance, rank_limit, dtype = settings
     scale = part.length**2

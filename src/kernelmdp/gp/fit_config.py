@@ -29,7 +29,7 @@ class SearchConfig:
     """
 
     #: Steps of a search, of one evaluation each ("bfgs") or of one and more ("lbfgs"). A fit goes
-    #: on where the last one ended, so that a first one need not reach its minimum: ``descend`` says
+    #: on where the last one ended, so that a first one need not reach its minimum: ``minimise`` says
     #: how far 25 steps get.
     steps: int = 25
     #: "bfgs" is ours, "lbfgs" is optax's. Ours compiles faster, optax's gets further with more than
@@ -67,7 +67,7 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrendConfig:
-    """How ``affine`` finds levels and slopes.
+    """How ``linear_trend`` finds levels and slopes.
 
     >>> TrendConfig().steep
     10.0
@@ -93,7 +93,7 @@ class TrendConfig:
 class InducingConfig:
     """How posteriors on centres are computed.
 
-    >>> InducingConfig(waves=500).waves
+    >>> InducingConfig(fourier_features=500).fourier_features
     500
     """
 
@@ -102,7 +102,7 @@ class InducingConfig:
     jitter: float = 1e-8
     #: Random features of a prior draw. They matter only where there are no data, and set the cost
     #: of a draw's value; with 192 the deviation there is right to a tenth.
-    waves: int = 192
+    fourier_features: int = 192
     #: Most features of a prior draw of an expression, whose products multiply them. It bounds the
     #: memory of a draw's value.
     most_features: int = 4096
@@ -118,7 +118,7 @@ class InducingConfig:
     def __post_init__(self) -> None:
         _require(
             self,
-            whole=("waves", "most_features", "chunk"),
+            whole=("fourier_features", "most_features", "chunk"),
             shares=("jitter", "slack", "least_variance"),
         )
 

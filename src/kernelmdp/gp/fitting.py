@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.gp.ard import Units
-from kernelmdp.gp.descent import descend
-from kernelmdp.gp.families import BatchedKernels, KernelFamily
+from kernelmdp.gp.ard import ARDFamily
 from kernelmdp.gp.fit_config import SEARCH, TREND, SearchConfig, TrendConfig
-from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, Belief, Habits
-from kernelmdp.numerics.factor import cholesky, solve_lower
+from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, HyperPrior, LogNormalPrior
+from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily
+from kernelmdp.gp.minimisation import minimise
+from kernelmdp.numerics.factorisation import cholesky, solve_lower
 from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
@@ -28,28 +28,28 @@ __all__ = [
     "ENDINGS",
     "REWARD",
     "SPARSE",
-    "Belief",
-    "Habits",
-    "Units",
-    "affine",
-    "descend",
+    "ARDFamily",
+    "HyperPrior",
+    "LogNormalPrior",
     "fit",
-    "in_blocks",
-    "likelihood",
+    "fitting_blocks",
+    "linear_trend",
+    "log_likelihood",
+    "minimise",
     "objective",
-    "some_rows",
-    "usual",
+    "prior_median",
+    "subsample_rows",
 ]
 
 
-def usual(units: KernelFamily, habits: Habits) -> Float[np.ndarray, "m k"]:
+def prior_median(family: KernelFamily, hyper_prior: HyperPrior) -> Float[np.ndarray, "m k"]:
     """Logarithms of the medians: parameters before any data."""
-    return np.log(units.beliefs(habits)[:, :, 0])
+    return np.log(family.parameter_priors(hyper_prior)[:, :, 0])
 
 
 def fit(
-    units: KernelFamily,
-    habits: Habits,
+    family: KernelFamily,
+    hyper_prior: HyperPrior,
     points: Float[Array, "b n d"],
     targets: Float[Array, "b n m"],
     counted: Float[Array, "b n"],
@@ -64,13 +64,13 @@ def fit(
     searches: from ``start``, and from the medians. One output after another: so one program serves
     all, whatever their number.
     """
-    rows = units.beliefs(habits)
-    both = [np.asarray(start), usual(units, habits)]
+    rows = family.parameter_priors(hyper_prior)
+    both = [np.asarray(start), prior_median(family, hyper_prior)]
     starts = np.stack(both if config.from_medians else both[:1], axis=1)
     found = []
     for output, begin in enumerate(starts):
         blocks = points, targets[:, :, output], counted
-        own, about = units.output(output), jnp.asarray(rows[output])
+        own, about = family.output(output), jnp.asarray(rows[output])
         logs = _fit(own, *blocks, jnp.asarray(begin), about, config)
         found.append(np.asarray(logs))
     return np.stack(found)
@@ -78,7 +78,7 @@ def fit(
 
 @jit
 def _fit(
-    units: KernelFamily,
+    family: KernelFamily,
     points: Array,
     target: Array,
     counted: Array,
@@ -87,11 +87,11 @@ def _fit(
     config: SearchConfig,
 ) -> Array:
     low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
-    loss = objective(units, points, target, counted, rows, config)
+    loss = objective(family, points, target, counted, rows, config)
 
     def search(logs: Array) -> tuple[Array, Array]:
         share = jnp.clip((logs - low) / (high - low), config.margin, 1 - config.margin)
-        free, value = descend(loss, jnp.log(share) - jnp.log1p(-share), config)
+        free, value = minimise(loss, jnp.log(share) - jnp.log1p(-share), config)
         return bounded(free, rows), value
 
     found, values = jax.lax.map(search, starts)
@@ -108,7 +108,7 @@ def bounded(free: Float[Array, " k"], rows: Float[Array, "k 4"]) -> Float[Array,
 
 
 def objective(
-    units: KernelFamily,
+    family: KernelFamily,
     points: Float[Array, "b n d"],
     target: Float[Array, "b n"],
     counted: Float[Array, "b n"],
@@ -124,21 +124,21 @@ def objective(
     def loss(free: Array) -> Array:
         found = bounded(free, rows)
         penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        shape = units.shape(found[None, :])
+        shape = family.shape(found[None, :])
         return penalty - jnp.sum(jax.lax.map(lambda block: worth(shape, *block), blocks))
 
     def worth(shape: BatchedKernels, x: Array, y: Array, count: Array) -> Array:
         # Of data that are few the later blocks are empty, and should cost nothing.
         return jax.lax.cond(
             jnp.any(count > 0),
-            lambda: likelihood(shape, x, y, count, jitter=config.jitter),
+            lambda: log_likelihood(shape, x, y, count, jitter=config.jitter),
             lambda: jnp.zeros(()),
         )
 
     return loss
 
 
-def likelihood(
+def log_likelihood(
     shape: BatchedKernels,
     points: Float[Array, "n d"],
     targets: Float[Array, " n"],
@@ -168,7 +168,7 @@ def likelihood(
     return value + slope
 
 
-def affine(
+def linear_trend(
     points: Float[np.ndarray, "n d"],
     targets: Float[np.ndarray, "n m"],
     *,
@@ -194,7 +194,7 @@ def affine(
     return found
 
 
-def in_blocks(
+def fitting_blocks(
     points: Float[np.ndarray, "n d"],
     targets: Float[np.ndarray, "n m"],
     *,
@@ -204,7 +204,7 @@ def in_blocks(
 ) -> tuple[Float[Array, "b r d"], Float[Array, "b r m"], Float[Array, "b r"]]:
     """Rows for ``fit``: blocks of ``most`` rows from all over the data, or all and padding."""
     full = min(max(-(-len(points) // most), 1), blocks)
-    rows = some_rows(len(points), full * most, key=key)
+    rows = subsample_rows(len(points), full * most, key=key)
     places = np.arange(len(rows)) % full, np.arange(len(rows)) // full
     found = []
     for each in (points, targets, np.ones(len(points))):
@@ -214,7 +214,7 @@ def in_blocks(
     return found[0], found[1], found[2]
 
 
-def some_rows(count: int, most: int, *, key: Key) -> np.ndarray:
+def subsample_rows(count: int, most: int, *, key: Key) -> np.ndarray:
     """At most so many of ``count`` rows, the last one among them, in order."""
     if count <= most:
         return np.arange(count)

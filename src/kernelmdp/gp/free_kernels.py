@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp.basis import Basis, prior_basis
-from kernelmdp.gp.families import BatchedKernels, KernelFamily, PriorDraw
 from kernelmdp.gp.fit_config import InducingConfig
-from kernelmdp.gp.hyperpriors import Belief, Habits
+from kernelmdp.gp.hyperpriors import HyperPrior, LogNormalPrior
+from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily, PriorDraw
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.checks import integer, positive, positive_number
@@ -28,7 +28,7 @@ from kernelmdp.numerics.modules import Module, changed
 from kernelmdp.types import Key
 
 #: Belief about a place that an output's expression does not use, where another's does.
-UNUSED = Belief(1.0, 1.0, 0.5, 2.0)
+UNUSED = LogNormalPrior(1.0, 1.0, 0.5, 2.0)
 
 
 class Template(Module):
@@ -147,12 +147,12 @@ class ExpressionKernels(BatchedKernels):
 
     def _frequencies(self, template: Template, config: InducingConfig, key: Key) -> int:
         """As many as asked for, halved while they make too many features."""
-        count = config.waves
+        count = config.fourier_features
         while count > 1 and self._feature_count(template, count, key) > config.most_features:
             count //= 2
         return count
 
-    def for_centres(self, points: Float[Array, "n d"]) -> "ExpressionKernels":
+    def selection_kernel(self, points: Float[Array, "n d"]) -> "ExpressionKernels":
         """The average of the outputs' kernels, each divided by its largest variance."""
         largest = self.scale(points, jnp.ones(points.shape[0], points.dtype))
         share = self.signal**2 / (largest * self.signal.shape[0])
@@ -211,15 +211,15 @@ class FreeKernel(KernelFamily):
         """The free parameters of each template."""
         return tuple(template.names for template in self.templates)
 
-    def beliefs(self, habits: Habits) -> Float[np.ndarray, "m k 4"]:
-        """Of the expression by the values given; of signal and noise as ``habits`` say."""
+    def parameter_priors(self, hyper_prior: HyperPrior) -> Float[np.ndarray, "m k 4"]:
+        """Of the expression by the values given; of signal and noise as ``hyper_prior`` say."""
         low, high = self.bounds
         found = []
         for template in self.templates:
             given = np.asarray(template.given, float)
-            own = [Belief(each, self.spread, low * each, high * each) for each in given]
+            own = [LogNormalPrior(each, self.spread, low * each, high * each) for each in given]
             unused = [UNUSED] * (self.width - len(own))
-            found.append(np.array([*own, *unused, habits.signal, habits.noise]))
+            found.append(np.array([*own, *unused, hyper_prior.signal, hyper_prior.noise]))
         return np.stack(found * (self.sizes.shape[0] // len(found)))
 
     def output(self, index: int) -> "FreeKernel":
@@ -246,7 +246,7 @@ def free_kernel(
     bounds: tuple[float, float] = (1 / 20, 20.0),
     fixed: Sequence[str] = ("period",),
 ) -> FreeKernel:
-    """The family of a kernel expression, for ``fit``, ``usual`` and ``inducing_posterior``.
+    """The family of a kernel expression, for ``fit``, ``prior_median`` and ``inducing_posterior``.
 
     Free are all positive numbers and vectors of the expression (lengthscales, factors, constants;
     periods where ``fixed`` does not name them). Whole matrices, as of ``coregional``, stay. The
@@ -270,14 +270,14 @@ def free_kernel(
         ShapeError: For an expression that points of this dimension do not fit.
 
     >>> import kernelmdp as km
-    >>> from kernelmdp.gp.fitting import DYNAMICS, fit, usual
+    >>> from kernelmdp.gp.fitting import DYNAMICS, fit, prior_median
     >>> family = free_kernel(km.kernel("se(0.5)[0] * linear[1]"), sizes=[1.0], dimension=2)
     >>> family.names
     (('left.kernel.lengthscale',),)
     >>> x = np.random.default_rng(0).uniform(-1.0, 1.0, size=(1, 40, 2))
     >>> y = np.sin(3 * x[:, :, :1]) * x[:, :, 1:]
     >>> logs = fit(
-    ...     family, DYNAMICS, *map(jnp.asarray, (x, y, np.ones((1, 40)))), usual(family, DYNAMICS)
+    ...     family, DYNAMICS, *map(jnp.asarray, (x, y, np.ones((1, 40)))), prior_median(family, DYNAMICS)
     ... )
     >>> family.shape(jnp.asarray(logs)).kernels()[0].text().count("linear[1]")
     1

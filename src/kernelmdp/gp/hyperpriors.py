@@ -10,7 +10,7 @@ from jaxtyping import Float
 from kernelmdp.numerics.modules import Module
 
 
-class Belief(NamedTuple):
+class LogNormalPrior(NamedTuple):
     """A log-normal prior within bounds: median, standard deviation of the logarithm, ends."""
 
     median: float
@@ -19,12 +19,12 @@ class Belief(NamedTuple):
     high: float
 
 
-class Habits(Module):
+class HyperPrior(Module):
     """What is believed of kernels before any data, in units of axes and of the outputs' size."""
 
-    lengthscale: Belief
-    signal: Belief
-    noise: Belief
+    lengthscale: LogNormalPrior
+    signal: LogNormalPrior
+    noise: LogNormalPrior
 
     def rows(self, dimension: int) -> Float[np.ndarray, "k 4"]:
         """One row a parameter: lengthscales, signal, noise."""
@@ -33,21 +33,23 @@ class Habits(Module):
         return np.array([each] * dimension + [self.signal, self.noise])
 
 
-DYNAMICS = Habits(
-    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 20.0),
-    signal=Belief(1.0, 1.0, 0.1, 10.0),
-    noise=Belief(0.01, 2.0, 1e-3, 1.0),
+DYNAMICS = HyperPrior(
+    lengthscale=LogNormalPrior(0.205, math.sqrt(3), 0.05, 20.0),
+    signal=LogNormalPrior(1.0, 1.0, 0.1, 10.0),
+    noise=LogNormalPrior(0.01, 2.0, 1e-3, 1.0),
 )
-REWARD = Habits(
-    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 0.5),
-    signal=Belief(1.0, 1.0, 0.5, 10.0),
-    noise=Belief(0.01, 2.0, 1e-3, 1.0),
+REWARD = HyperPrior(
+    lengthscale=LogNormalPrior(0.205, math.sqrt(3), 0.05, 0.5),
+    signal=LogNormalPrior(1.0, 1.0, 0.5, 10.0),
+    noise=LogNormalPrior(0.01, 2.0, 1e-3, 1.0),
 )
 SPARSE = eqx.tree_at(
-    lambda habits: habits.lengthscale, REWARD, Belief(0.205, math.sqrt(3), 0.05, 0.3)
+    lambda hyper_prior: hyper_prior.lengthscale,
+    REWARD,
+    LogNormalPrior(0.205, math.sqrt(3), 0.05, 0.3),
 )
-ENDINGS = Habits(
-    lengthscale=Belief(0.205, math.sqrt(3), 0.05, 20.0),
-    signal=Belief(1.0, 1.0, 0.5, 3.0),
-    noise=Belief(0.15, 1.0, 0.1, 1.0),
+ENDINGS = HyperPrior(
+    lengthscale=LogNormalPrior(0.205, math.sqrt(3), 0.05, 20.0),
+    signal=LogNormalPrior(1.0, 1.0, 0.5, 3.0),
+    noise=LogNormalPrior(0.15, 1.0, 0.1, 1.0),
 )

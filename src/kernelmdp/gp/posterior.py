@@ -15,10 +15,10 @@ from kernelmdp.errors import (
     ShapeError,
     UnknownPropertyError,
 )
-from kernelmdp.gp.engines import Engine
-from kernelmdp.gp.exact import ExactEngine
-from kernelmdp.gp.layouts import Layout
-from kernelmdp.gp.means import Mean
+from kernelmdp.gp.engine import Engine
+from kernelmdp.gp.exact_engine import ExactEngine
+from kernelmdp.gp.mean_functions import Mean
+from kernelmdp.gp.output_layouts import Layout
 from kernelmdp.gp.samples import FunctionSample, LazySample
 from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.numerics.checks import (
@@ -28,7 +28,7 @@ from kernelmdp.numerics.checks import (
     integer,
     require_finite,
 )
-from kernelmdp.numerics.factor import is_traced, require_positive_definite
+from kernelmdp.numerics.factorisation import is_traced, require_positive_definite
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import Key
 
@@ -123,7 +123,7 @@ class Posterior(Module):
             "points repeat, or nearly so, with too little noise: raise noise_variance, "
             "use dtype='float64', or a domain on which the kernel compiles",
         )
-        return changed(self, engines=_remembering(after, self.engines))
+        return changed(self, engines=_with_cache_of(after, self.engines))
 
     def predict(self, points: Any) -> tuple[Array, Array]:
         """Mean and standard deviation of f (noise not included) at points (n, d).
@@ -170,7 +170,7 @@ class Posterior(Module):
         keys = jax.random.split(key, len(self.engines))
         return FunctionSample(
             layout=self.layout,
-            paths=_draw(self.engines, frequencies, keys),
+            functions=_draw(self.engines, frequencies, keys),
             mean=self.mean,
             scalar=self.scalar,
             dtype=self.dtype,
@@ -181,14 +181,14 @@ class Posterior(Module):
         """The posterior mean as one function, to be called like a draw."""
         return FunctionSample(
             layout=self.layout,
-            paths=_mean_paths(self.engines),
+            functions=_mean_functions(self.engines),
             mean=self.mean,
             scalar=self.scalar,
             dtype=self.dtype,
             exact=True,
         )
 
-    def remember(self, points: Any, *, moments: bool = False) -> "Posterior":
+    def cache_at(self, points: Any, *, moments: bool = False) -> "Posterior":
         """The same posterior, faster at exactly these points, which a planner asks for each time.
 
         Keeps n × rank numbers; answers elsewhere are as before. With ``moments`` means and
@@ -196,14 +196,14 @@ class Posterior(Module):
         new point, and ``predict`` only reads them.
         """
         z = self._points("points", points)
-        pairs = zip(self.engines, _remember(self, z), strict=True)
+        pairs = zip(self.engines, _cache_at(self, z), strict=True)
         ready = tuple(e if v is None else e.with_memory(v) for e, v in pairs)
         if moments:
             found = _known_moments(ready)
-            ready = tuple(a.with_memory(b.remembered) for a, b in zip(found, ready, strict=True))
+            ready = tuple(a.with_memory(b.cached) for a, b in zip(found, ready, strict=True))
         return changed(self, engines=ready)
 
-    def forget(self) -> "Posterior":
+    def without_cache(self) -> "Posterior":
         """The same posterior without remembered points.
 
         A compiled program copies what it returns: large arrays that it does not change stay out.
@@ -258,7 +258,7 @@ def advance(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...
     parts = layout.targets(residuals, posterior.noise_variance + posterior.jitter)
     pairs = zip(posterior.engines, parts, strict=True)
     after = tuple(engine.condition(rows, *part) for engine, part in pairs)
-    after = tuple(engine.with_memory(None) for engine in after)  # see ``forget``
+    after = tuple(engine.with_memory(None) for engine in after)  # see ``without_cache``
     # One number that is NaN when any factor is: the host looks at it, not at whole matrices.
     return after, jnp.sum(jnp.stack([jnp.sum(e.factor_to_check) * 0 for e in after]))
 
@@ -308,12 +308,12 @@ def _draw(engines: tuple[Engine, ...], frequencies: int, keys: Key) -> tuple[Any
 
 
 @jit
-def _mean_paths(engines: tuple[Engine, ...]) -> tuple[Any, ...]:
-    return tuple(engine.mean_path() for engine in engines)
+def _mean_functions(engines: tuple[Engine, ...]) -> tuple[Any, ...]:
+    return tuple(engine.mean_function() for engine in engines)
 
 
 @jit
-def _remember(posterior: Posterior, z: Array) -> tuple[Any, ...]:
+def _cache_at(posterior: Posterior, z: Array) -> tuple[Any, ...]:
     rows = posterior.layout.rows(z)
     return tuple(engine.memory_of(rows) for engine in posterior.engines)
 
@@ -323,6 +323,6 @@ def _known_moments(engines: tuple[Engine, ...]) -> tuple[Engine, ...]:
     return tuple(engine.with_known_moments().with_memory(None) for engine in engines)
 
 
-def _remembering(after: tuple[Engine, ...], before: tuple[Engine, ...]) -> tuple[Engine, ...]:
+def _with_cache_of(after: tuple[Engine, ...], before: tuple[Engine, ...]) -> tuple[Engine, ...]:
     """Engines with what those before remembered."""
-    return tuple(a.with_memory(b.remembered) for a, b in zip(after, before, strict=True))
+    return tuple(a.with_memory(b.cached) for a, b in zip(after, before, strict=True))

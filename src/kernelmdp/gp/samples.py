@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from kernelmdp.gp.engines import Engine, Path
-from kernelmdp.gp.exact import JITTER, ExactEngine
-from kernelmdp.gp.layouts import Layout
-from kernelmdp.gp.means import Mean
+from kernelmdp.gp.engine import Engine, PosteriorFunction
+from kernelmdp.gp.exact_engine import JITTER, ExactEngine
+from kernelmdp.gp.mean_functions import Mean
+from kernelmdp.gp.output_layouts import Layout
 from kernelmdp.numerics.checks import as_points
-from kernelmdp.numerics.factor import checked_cholesky
+from kernelmdp.numerics.factorisation import checked_cholesky
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import Key
 
@@ -33,17 +33,17 @@ class FunctionSample(Module):
     """
 
     layout: Layout
-    paths: tuple[Path, ...]
+    functions: tuple[PosteriorFunction, ...]
     mean: Mean
     scalar: bool = eqx.field(static=True)
     dtype: Any = eqx.field(static=True)
     exact: bool = eqx.field(static=True)
 
-    def remembering(self, engines: tuple[Engine, ...]) -> "FunctionSample":
+    def with_cache_of(self, engines: tuple[Engine, ...]) -> "FunctionSample":
         """The same function, faster at the points that these engines remember."""
-        pairs = zip(self.paths, engines, strict=True)
-        paths = tuple(path.with_memory(engine.remembered) for path, engine in pairs)
-        return changed(self, paths=paths)
+        pairs = zip(self.functions, engines, strict=True)
+        functions = tuple(path.with_memory(engine.cached) for path, engine in pairs)
+        return changed(self, functions=functions)
 
     # A function is itself and no other: so ``jax.jit(sample)`` works as for any function.
     def __eq__(self, other: object) -> bool:
@@ -63,7 +63,7 @@ class FunctionSample(Module):
 @jit
 def _evaluate(sample: FunctionSample, z: Array) -> Array:
     rows = sample.layout.rows(z)
-    return sample.mean(z) + sample.layout.values([path(rows) for path in sample.paths])
+    return sample.mean(z) + sample.layout.values([path(rows) for path in sample.functions])
 
 
 class LazySample:

@@ -10,11 +10,11 @@ import numpy as np
 
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
-from kernelmdp.information import closed_forms, dual
+from kernelmdp.information import closed_forms, dual_certificates
 from kernelmdp.information.kernel_bounds import composed, series
 from kernelmdp.kernels import Coregionalised, Independent, Kernel, OutputKernel, OutputSum
 from kernelmdp.numerics.checks import as_points, integer, positive_number
-from kernelmdp.numerics.factor import checked_cholesky
+from kernelmdp.numerics.factorisation import checked_cholesky
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,8 +98,8 @@ def gain_curve(kernel: Kernel, *, domain: Domain, ns: Any, noise_variance: Any) 
     kernel = kernel.bind(domain.names)
     cheap = [_closed_bounds(kernel, domain, n, noise) for n in counts]
     values = [min(b.values(), default=math.inf) for b in cheap]
-    if dual.applicable(kernel, domain):
-        rungs = dual.ladder(kernel, domain)
+    if dual_certificates.applicable(kernel, domain):
+        rungs = dual_certificates.ladder(kernel, domain)
         values = [
             min(v, rungs.bound(n / noise, exactly=False))
             for v, n in zip(values, counts, strict=True)
@@ -130,8 +130,8 @@ def _of_kernel(
     kernel: Kernel, domain: Domain, n: int, noise: float, designs: bool
 ) -> dict[str, float]:
     bounds = _closed_bounds(kernel, domain, n, noise)
-    if designs and dual.applicable(kernel, domain):
-        bounds["dual"] = dual.ladder(kernel, domain).bound(n / noise)
+    if designs and dual_certificates.applicable(kernel, domain):
+        bounds["dual"] = dual_certificates.ladder(kernel, domain).bound(n / noise)
     best = lambda k, on, at: _best(upper_bounds(k, on, n, at, designs=designs))  # noqa: E731
     bounds.update(composed(kernel, domain, noise, best))
     return {name: value for name, value in bounds.items() if math.isfinite(value)}
@@ -179,9 +179,9 @@ def _of_coregionalised(
     }
     total = sum(parts[b][1] for b in scales)
     bounds = {f"structured: {'/'.join(sorted({name for name, _ in parts.values()}))}": total}
-    if designs and len(set(scales)) > 1 and dual.applicable(kernel.kernel, domain):
+    if designs and len(set(scales)) > 1 and dual_certificates.applicable(kernel.kernel, domain):
         # One design must serve all outputs, which the sum above does not know.
-        rungs = dual.ladder(kernel.kernel, domain, scales)
+        rungs = dual_certificates.ladder(kernel.kernel, domain, scales)
         bounds["structured dual"] = rungs.bound(n / noise)
     return bounds
 
@@ -207,7 +207,7 @@ def _of_output_sum(
 
 def _scales(kernel: Coregionalised) -> tuple[float, ...]:
     """b_j of every independent output of k ⊗ B."""
-    split = kernel.split(same_noise=True)
+    split = kernel.decompose(same_noise=True)
     assert split is not None
     return tuple(part.scale for part in split.parts for _ in range(part.copies))
 
@@ -221,7 +221,7 @@ def _lower(kernel: Any, domain: Domain, n: int, noise: float) -> float:
 
 @_lower.register
 def _lower_of_kernel(kernel: Kernel, domain: Domain, n: int, noise: float) -> float:
-    return dual.ladder(kernel, domain).lower(n, noise)
+    return dual_certificates.ladder(kernel, domain).lower(n, noise)
 
 
 @_lower.register
@@ -229,7 +229,7 @@ def _lower_of_coregionalised(kernel: Coregionalised, domain: Domain, n: int, noi
     scales = _scales(kernel)
     if len(set(scales)) == 1:  # one design is best for every output
         return len(scales) * _lower(kernel.kernel, domain, n, noise / scales[0])
-    return dual.ladder(kernel.kernel, domain, scales).lower(n, noise)
+    return dual_certificates.ladder(kernel.kernel, domain, scales).lower(n, noise)
 
 
 @_lower.register

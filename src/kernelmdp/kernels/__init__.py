@@ -13,26 +13,26 @@ from kernelmdp.kernels.algebra import (
     Sum,
     normalise,
 )
-from kernelmdp.kernels.base import AnyKernel, Kernel
+from kernelmdp.kernels.base import Kernel, KernelBase
 from kernelmdp.kernels.conformance import check_kernel
+from kernelmdp.kernels.constants import KernelConstants
 from kernelmdp.kernels.discrete import Coregional, Index, OneHot
-from kernelmdp.kernels.facts import Facts
-from kernelmdp.kernels.function import Function
-from kernelmdp.kernels.outputs import Coregionalised, Independent, OutputKernel, OutputSum
+from kernelmdp.kernels.output_kernels import Coregionalised, Independent, OutputKernel, OutputSum
 from kernelmdp.kernels.polynomial import Constant, Linear, Polynomial, Quadratic
 from kernelmdp.kernels.stationary import Matern, Periodic, SquaredExponential
 from kernelmdp.kernels.text import as_kernel, as_output_kernel, kernel
+from kernelmdp.kernels.user_function import Function
 
 __all__ = [
-    "AnyKernel",
     "Constant",
     "Coregional",
     "Coregionalised",
-    "Facts",
     "Function",
     "Independent",
     "Index",
     "Kernel",
+    "KernelBase",
+    "KernelConstants",
     "Linear",
     "Matern",
     "Normalised",

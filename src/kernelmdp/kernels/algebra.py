@@ -12,9 +12,9 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.kernels import facts as rules
-from kernelmdp.kernels.base import ATOM, PRODUCT, SUM, Kernel, embrace, operation
-from kernelmdp.kernels.facts import Facts
+from kernelmdp.kernels import constants as rules
+from kernelmdp.kernels.base import ATOM, PRODUCT, SUM, Kernel, parenthesised, register_operation
+from kernelmdp.kernels.constants import KernelConstants
 from kernelmdp.numerics.checks import positive
 from kernelmdp.types import Key, Point, Scalar, Vector
 
@@ -41,7 +41,7 @@ class _Combined(Kernel):
         return type(self)(self.left.bind(coordinates), self.right.bind(coordinates))
 
 
-@operation("sum")
+@register_operation("sum")
 class Sum(_Combined):
     """k₁ + k₂; with restrictions to different coordinates, the paper's k₁ ⊕ k₂.
 
@@ -73,14 +73,14 @@ class Sum(_Combined):
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
         return self.left.spectral_density(frequency) + self.right.spectral_density(frequency)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        return rules.add(self.left._facts(low, high), self.right._facts(low, high))
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
+        return rules.add(self.left.constants_on(low, high), self.right.constants_on(low, high))
 
-    def _text(self) -> tuple[str, int]:
-        return f"{embrace(self.left, SUM)} + {embrace(self.right, PRODUCT)}", SUM
+    def to_text(self) -> tuple[str, int]:
+        return f"{parenthesised(self.left, SUM)} + {parenthesised(self.right, PRODUCT)}", SUM
 
 
-@operation("product")
+@register_operation("product")
 class Product(_Combined):
     """k₁·k₂; with restrictions to different coordinates, the paper's k₁ ⊗ k₂.
 
@@ -129,14 +129,14 @@ class Product(_Combined):
             count, dimension, key=right
         )
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        return rules.multiply(self.left._facts(low, high), self.right._facts(low, high))
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
+        return rules.multiply(self.left.constants_on(low, high), self.right.constants_on(low, high))
 
-    def _text(self) -> tuple[str, int]:
-        return f"{embrace(self.left, PRODUCT)} * {embrace(self.right, ATOM)}", PRODUCT
+    def to_text(self) -> tuple[str, int]:
+        return f"{parenthesised(self.left, PRODUCT)} * {parenthesised(self.right, ATOM)}", PRODUCT
 
 
-@operation("multiple")
+@register_operation("multiple")
 class Scaled(Kernel):
     """c·k with c > 0.
 
@@ -192,14 +192,14 @@ class Scaled(Kernel):
     def bind(self, coordinates: Mapping[str, Sequence[int]]) -> Kernel:
         return Scaled(self.kernel.bind(coordinates), self.factor)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        return rules.scale(self.kernel._facts(low, high), float(self.factor))
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
+        return rules.scale(self.kernel.constants_on(low, high), float(self.factor))
 
-    def _text(self) -> tuple[str, int]:
-        return f"{float(self.factor)!r} * {embrace(self.kernel, ATOM)}", PRODUCT
+    def to_text(self) -> tuple[str, int]:
+        return f"{float(self.factor)!r} * {parenthesised(self.kernel, ATOM)}", PRODUCT
 
 
-@operation("restriction")
+@register_operation("restriction")
 class Restricted(Kernel):
     """A kernel that looks only at some coordinates, given by position or by one name.
 
@@ -295,14 +295,14 @@ class Restricted(Kernel):
             return Restricted(inner, self.places)
         return Restricted(inner, coordinates.get(self.name, self.name))
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         index = list(self.positions)
-        inner = self.kernel._facts(low[index], high[index])
+        inner = self.kernel.constants_on(low[index], high[index])
         return rules.restrict(inner, index, len(low))
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         inside = ", ".join(map(str, self.places)) if self.name is None else self.name
-        return f"{embrace(self.kernel, ATOM)}[{inside}]", ATOM
+        return f"{parenthesised(self.kernel, ATOM)}[{inside}]", ATOM
 
 
 class Normalised(NamedTuple):

@@ -17,9 +17,9 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.errors import UnknownPropertyError
-from kernelmdp.kernels.facts import Facts
+from kernelmdp.kernels.constants import KernelConstants
 from kernelmdp.numerics.checks import as_points
-from kernelmdp.numerics.factor import is_traced
+from kernelmdp.numerics.factorisation import is_traced
 from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import AnyArray, Key, Matrix, Point, Scalar, Vector
 
@@ -33,7 +33,7 @@ K = TypeVar("K")
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 
-def operation(name: str) -> Callable[[C], C]:
+def register_operation(name: str) -> Callable[[C], C]:
     """Enter a class as what an operator on kernels makes."""
 
     def enter(made: C) -> C:
@@ -43,7 +43,7 @@ def operation(name: str) -> Callable[[C], C]:
     return enter
 
 
-class Part(NamedTuple):
+class IndependentPart(NamedTuple):
     """scale · kernel: the kernel of ``copies`` independent functions.
 
     ``length`` is √scale, computed by itself: its square may differ in the last digit.
@@ -55,18 +55,18 @@ class Part(NamedTuple):
     copies: int = 1
 
 
-class Split(NamedTuple):
+class OutputDecomposition(NamedTuple):
     """Outputs as combinations of independent functions, which the parts describe.
 
     Output i is Σ_j axes[i, j] g_j, where g_j has the kernel of part j and ``axes`` (m, q) has
     orthonormal columns. Without axes there is one part, and every output is a copy of it.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[IndependentPart, ...]
     axes: Float[Array, "m q"] | None = None
 
 
-class AnyKernel(Module):
+class KernelBase(Module):
     """What kernels of one output (``Kernel``) and of several (``OutputKernel``) both answer.
 
     >>> import kernelmdp as km
@@ -89,7 +89,7 @@ class AnyKernel(Module):
         """The kernels on points that it is made of."""
 
     @abc.abstractmethod
-    def split(self, *, same_noise: bool) -> Split | None:
+    def decompose(self, *, same_noise: bool) -> OutputDecomposition | None:
         """Its outputs as independent functions.
 
         Args:
@@ -113,7 +113,7 @@ class AnyKernel(Module):
         """κ: an upper bound of the variance on the domain, of every output."""
 
     @abc.abstractmethod
-    def facts_of(self, output: int, domain: Domain) -> Facts:
+    def constants_of(self, output: int, domain: Domain) -> KernelConstants:
         """Variance bound and smoothness, on a domain, of the kernel of one output."""
 
     @abc.abstractmethod
@@ -121,7 +121,7 @@ class AnyKernel(Module):
         """The matrix of the kernel between rows of ``first`` (n, d) and ``second`` (k, d)."""
 
     @abc.abstractmethod
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         """The text form and how tightly it binds."""
 
     def astype(self: K, dtype: Any) -> K:
@@ -131,10 +131,10 @@ class AnyKernel(Module):
 
     def text(self) -> str:
         """The form that ``kernelmdp.kernel`` parses."""
-        return self._text()[0]
+        return self.to_text()[0]
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, AnyKernel) or other.scalar != self.scalar:
+        if not isinstance(other, KernelBase) or other.scalar != self.scalar:
             return NotImplemented
         return OPERATIONS["sum" if self.scalar else "sum of outputs"](self, other)
 
@@ -142,7 +142,7 @@ class AnyKernel(Module):
         return self.text()
 
 
-class Kernel(AnyKernel):
+class Kernel(KernelBase):
     """A positive semi-definite function of two points in d coordinates.
 
     >>> import kernelmdp as km
@@ -156,7 +156,7 @@ class Kernel(AnyKernel):
         """k(x, y) for one pair of points."""
 
     @abc.abstractmethod
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         """Constants of the kernel on the box from low to high."""
 
     @property
@@ -174,14 +174,14 @@ class Kernel(AnyKernel):
     def parts(self) -> tuple["Kernel", ...]:
         return (self,)
 
-    def split(self, *, same_noise: bool) -> Split:
-        return Split((Part(self),))
+    def decompose(self, *, same_noise: bool) -> OutputDecomposition:
+        return OutputDecomposition((IndependentPart(self),))
 
     def as_scalar(self, dimension: int) -> "Kernel":
         return self
 
-    def facts_of(self, output: int, domain: Domain) -> Facts:
-        return self.facts(domain)
+    def constants_of(self, output: int, domain: Domain) -> KernelConstants:
+        return self.constants(domain)
 
     # What composite kernels and special kernels refine.
 
@@ -254,15 +254,15 @@ class Kernel(AnyKernel):
         self._require(x)
         return variances(self, x)
 
-    def facts(self, domain: Domain) -> Facts:
+    def constants(self, domain: Domain) -> KernelConstants:
         """Variance bound and smoothness on a domain (on its bounding box)."""
         bound = self.bind(domain.names)
         bound.require_dimension(domain.dimension)
-        return bound._facts(*domain.bounds)
+        return bound.constants_on(*domain.bounds)
 
     def variance_bound(self, domain: Domain) -> float:
         """κ: an upper bound of k(x, x) on the domain."""
-        return self.facts(domain).variance_bound
+        return self.constants(domain).variance_bound
 
     def rank(self, domain: Domain) -> float:
         """Number of features, a bound on the rank on the domain: a whole number, or infinity."""
@@ -306,7 +306,7 @@ def variances(kernel: Kernel, x: Float[Array, "n d"]) -> Float[Array, " n"]:
     return jax.vmap(kernel.astype(x.dtype).variance)(x)
 
 
-def embrace(kernel: Kernel, level: int) -> str:
+def parenthesised(kernel: Kernel, level: int) -> str:
     """Text of an operand, in parentheses when it binds more loosely than its surroundings."""
-    text, binds = kernel._text()
+    text, binds = kernel.to_text()
     return text if binds >= level else f"({text})"

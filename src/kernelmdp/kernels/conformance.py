@@ -42,74 +42,77 @@ def check_kernel(kernel: Kernel, domain: Domain) -> Conformance:
     x = jnp.asarray(domain.spread(POINTS)[:POINTS], float)
     K = np.asarray(bound(x))
     variances = np.asarray(bound.diagonal(x))
-    facts = kernel.facts(domain)
+    constants = kernel.constants(domain)
     size = SLACK * max(float(variances.max()), 1e-300)
-    promises = Checklist()
+    checklist = Checklist()
     off = float(np.abs(K - K.T).max())
-    promises.keep("k(x, y) = k(y, x)", bool(off <= size), f"a difference of {off:.3g}")
+    checklist.require("k(x, y) = k(y, x)", bool(off <= size), f"a difference of {off:.3g}")
     least = float(np.linalg.eigvalsh((K + K.T) / 2).min())
-    promises.keep(
+    checklist.require(
         "a matrix of k has no negative eigenvalue", least >= -len(x) * size, f"{least:.3g}"
     )
-    _variances(promises, K, variances, facts.variance_bound, size)
-    _distances(promises, np.asarray(x), K, facts)
-    _features(promises, bound, x, K, size)
-    _spectrum(promises, bound, x, K)
-    _text(promises, kernel, bound, x, K, domain)
-    return promises.found(str(kernel))
+    _variances(checklist, K, variances, constants.variance_bound, size)
+    _distances(checklist, np.asarray(x), K, constants)
+    _features(checklist, bound, x, K, size)
+    _spectrum(checklist, bound, x, K)
+    _text(checklist, kernel, bound, x, K, domain)
+    return checklist.found(str(kernel))
 
 
 def _variances(
-    promises: Checklist, K: np.ndarray, variances: np.ndarray, bound: float, size: float
+    checklist: Checklist, K: np.ndarray, variances: np.ndarray, bound: float, size: float
 ) -> None:
     promise = "the variance is k(x, x), and at most its bound"
     off = float(np.abs(np.diag(K) - variances).max())
     kept = off <= size and bool(variances.max() <= bound + size)
-    promises.keep(promise, kept, f"{off:.3g} apart, {variances.max():.3g} of {bound:.3g}")
+    checklist.require(promise, kept, f"{off:.3g} apart, {variances.max():.3g} of {bound:.3g}")
 
 
-def _distances(promises: Checklist, x: np.ndarray, K: np.ndarray, facts: Any) -> None:
+def _distances(checklist: Checklist, x: np.ndarray, K: np.ndarray, constants: Any) -> None:
     promise = "distances of features are at most what the modulus and Λ allow"
-    if math.isinf(facts.lipschitz) and math.isinf(facts.modulus(np.ones(x.shape[1]))):
-        return promises.skip(promise, "the kernel says nothing of them")
+    if math.isinf(constants.lipschitz) and math.isinf(constants.modulus(np.ones(x.shape[1]))):
+        return checklist.skip(promise, "the kernel says nothing of them")
     squares = np.diag(K)[:, None] + np.diag(K)[None, :] - 2 * K
     for i, j in np.argwhere(np.triu(np.ones_like(K), 1)):
         allowed = min(
-            facts.modulus(np.abs(x[i] - x[j])), facts.lipschitz * np.linalg.norm(x[i] - x[j])
+            constants.modulus(np.abs(x[i] - x[j])),
+            constants.lipschitz * np.linalg.norm(x[i] - x[j]),
         )
         apart = math.sqrt(max(float(squares[i, j]), 0.0))
         if apart > allowed * (1 + 1e-9) + math.sqrt(SLACK):
-            return promises.keep(promise, False, f"{apart:.3g} > {allowed:.3g} at {x[i]}, {x[j]}")
-    return promises.keep(promise, True, "")
+            return checklist.require(
+                promise, False, f"{apart:.3g} > {allowed:.3g} at {x[i]}, {x[j]}"
+            )
+    return checklist.require(promise, True, "")
 
 
-def _features(promises: Checklist, kernel: Kernel, x: Any, K: np.ndarray, size: float) -> None:
+def _features(checklist: Checklist, kernel: Kernel, x: Any, K: np.ndarray, size: float) -> None:
     promise = "features multiply to k"
     if math.isinf(kernel.feature_count(x.shape[1])):
-        return promises.skip(promise, "infinitely many")
+        return checklist.skip(promise, "infinitely many")
     rows = np.asarray(jax.vmap(kernel.features)(x))
     off = float(np.abs(rows @ rows.T - K).max())
-    return promises.keep(promise, off <= 100 * size, f"a difference of {off:.3g}")
+    return checklist.require(promise, off <= 100 * size, f"a difference of {off:.3g}")
 
 
-def _spectrum(promises: Checklist, kernel: Kernel, x: Any, K: np.ndarray) -> None:
+def _spectrum(checklist: Checklist, kernel: Kernel, x: Any, K: np.ndarray) -> None:
     promise = "draws from the spectral law average to k"
     if not kernel.stationary:
-        return promises.skip(promise, "not stationary")
+        return checklist.skip(promise, "not stationary")
     omega = kernel.frequencies(FREQUENCIES, x.shape[1], key=jax.random.key(0))
     waves = np.cos(np.asarray((x - x[:1]) @ omega.T)) * K[0, 0]
     off = np.abs(waves.mean(axis=1) - K[:, 0])
     far = ERRORS * (waves.std(axis=1) / math.sqrt(FREQUENCIES) + SLACK)
-    return promises.keep(promise, bool((off <= far).all()), f"{off.max():.3g} off")
+    return checklist.require(promise, bool((off <= far).all()), f"{off.max():.3g} off")
 
 
 def _text(
-    promises: Checklist, kernel: Kernel, bound: Kernel, x: Any, K: np.ndarray, domain: Domain
+    checklist: Checklist, kernel: Kernel, bound: Kernel, x: Any, K: np.ndarray, domain: Domain
 ) -> None:
     promise = "the text form reads back as the kernel"
     try:
         again = kernel_of(str(kernel))
     except KernelTextError:
-        return promises.skip(promise, "the grammar of kernels/text.py does not know it")
+        return checklist.skip(promise, "the grammar of kernels/text.py does not know it")
     off = float(np.abs(np.asarray(again.bind(domain.names)(x)) - K).max())
-    return promises.keep(promise, off == 0.0, f"a difference of {off:.3g}")
+    return checklist.require(promise, off == 0.0, f"a difference of {off:.3g}")

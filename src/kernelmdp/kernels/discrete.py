@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array
 
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.kernels.base import ATOM, Kernel, Part, Split
-from kernelmdp.kernels.facts import Facts, unknown
+from kernelmdp.kernels.base import ATOM, IndependentPart, Kernel, OutputDecomposition
+from kernelmdp.kernels.constants import KernelConstants, unknown_constants
 from kernelmdp.numerics.checks import float_array, integer, require_finite
 from kernelmdp.types import Point, Scalar, Vector
 
@@ -50,11 +50,11 @@ class Index(Kernel):
         """The identity, as the covariance between members."""
         return jnp.eye(self.size)
 
-    def across(self, kernel: Kernel, same_noise: bool) -> Split:
+    def across(self, kernel: Kernel, same_noise: bool) -> OutputDecomposition:
         """The outputs of k ⊗ identity: independent whatever the noise."""
         if same_noise:
-            return Split((Part(kernel, copies=self.size),))
-        return Split((Part(kernel),) * self.size, jnp.eye(self.size))
+            return OutputDecomposition((IndependentPart(kernel, copies=self.size),))
+        return OutputDecomposition((IndependentPart(kernel),) * self.size, jnp.eye(self.size))
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return (_whole(x) == _whole(y)).astype(x.dtype)
@@ -82,10 +82,10 @@ class Index(Kernel):
     def require_points(self, points: np.ndarray) -> None:
         _require_members(points, self.size, self)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
-        return unknown(len(low), variance_bound=1.0)
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
+        return unknown_constants(len(low), variance_bound=1.0)
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         return f"index({self.size})", ATOM
 
 
@@ -124,7 +124,7 @@ class Coregional(Kernel):
         """Number of members."""
         return self.matrix.shape[0]
 
-    def across(self, kernel: Kernel, same_noise: bool) -> Split | None:
+    def across(self, kernel: Kernel, same_noise: bool) -> OutputDecomposition | None:
         """The outputs of k ⊗ B along the eigenvectors of B, where the noise is the same along all.
 
         b_j, the eigenvalue, is the squared length of column j of the root.
@@ -134,8 +134,10 @@ class Coregional(Kernel):
         lengths = jnp.linalg.norm(self.root, axis=0)
         scales = np.sum(np.asarray(self.root, dtype=float) ** 2, axis=0)
         pairs = zip(scales, lengths, strict=True)
-        parts = tuple(Part(kernel, float(scale), float(length)) for scale, length in pairs)
-        return Split(parts, self.root / lengths[None, :])
+        parts = tuple(
+            IndependentPart(kernel, float(scale), float(length)) for scale, length in pairs
+        )
+        return OutputDecomposition(parts, self.root / lengths[None, :])
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return self.matrix[_whole(x), _whole(y)]
@@ -152,11 +154,11 @@ class Coregional(Kernel):
     def require_points(self, points: np.ndarray) -> None:
         _require_members(points, self.size, self)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         largest = float(np.max(np.diag(np.asarray(self.matrix, dtype=float))))
-        return unknown(len(low), variance_bound=largest)
+        return unknown_constants(len(low), variance_bound=largest)
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         rows = np.asarray(self.matrix, dtype=float).tolist()
         return f"coregional({rows!r})", ATOM
 

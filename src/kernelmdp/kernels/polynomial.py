@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels.base import ATOM, Kernel
-from kernelmdp.kernels.facts import Facts, linear_modulus
+from kernelmdp.kernels.constants import KernelConstants, linear_modulus
 from kernelmdp.numerics.checks import integer, positive
 from kernelmdp.types import Point, Scalar, Vector
 
@@ -44,9 +44,9 @@ class Constant(Kernel):
     def features(self, x: Point) -> Vector:
         return jnp.sqrt(self.value)[None]
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         flat = np.zeros(len(low))
-        return Facts(
+        return KernelConstants(
             variance_bound=float(self.value),
             lipschitz=0.0,
             curvature=0.0,
@@ -56,7 +56,7 @@ class Constant(Kernel):
             constant_variance=True,
         )
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         return f"constant({float(self.value)!r})", ATOM
 
 
@@ -76,9 +76,9 @@ class Linear(Kernel):
     def features(self, x: Point) -> Vector:
         return x
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         d = len(low)
-        return Facts(
+        return KernelConstants(
             variance_bound=float(np.sum(_largest(low, high) ** 2)),
             lipschitz=1.0,
             curvature=0.0,
@@ -87,7 +87,7 @@ class Linear(Kernel):
             modulus=linear_modulus(np.ones(d), 1.0),
         )
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         return "linear", ATOM
 
 
@@ -138,7 +138,7 @@ class Polynomial(Kernel):
             columns.append(term)
         return jnp.stack(columns)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         largest = _largest(low, high)
         square = float(np.sum(largest**2))
         base, p = self.offset + square, self.degree
@@ -155,7 +155,7 @@ class Polynomial(Kernel):
             return np.sqrt(sum(factor * part for factor, part in terms if factor) + 0 * np.sign(a))
 
         axis_slopes = np.asarray(slope(largest**2))
-        return Facts(
+        return KernelConstants(
             variance_bound=base**p,
             lipschitz=float(slope(square)),
             curvature=float(bend(square)),
@@ -164,7 +164,7 @@ class Polynomial(Kernel):
             modulus=linear_modulus(axis_slopes, float(slope(square))),
         )
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         if (self.degree, self.offset) == (2, 0.0):
             return "quadratic", ATOM
         return f"polynomial({self.degree}, {self.offset!r})", ATOM

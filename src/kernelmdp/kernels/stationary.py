@@ -17,7 +17,7 @@ from scipy.special import gammaln, kve
 
 from kernelmdp.errors import ShapeError, UnknownPropertyError
 from kernelmdp.kernels.base import ATOM, Kernel
-from kernelmdp.kernels.facts import Facts
+from kernelmdp.kernels.constants import KernelConstants
 from kernelmdp.numerics.checks import positive, positive_number
 from kernelmdp.types import ArrayLike, Key, Point, Scalar
 
@@ -47,12 +47,14 @@ def _numbers(value: Array) -> str:
     return repr(float(host)) if host.ndim == 0 else repr([float(x) for x in host])
 
 
-def _stationary_facts(low: np.ndarray, slopes: ArrayLike, bends: ArrayLike, modulus: Any) -> Facts:
+def _stationary_constants(
+    low: np.ndarray, slopes: ArrayLike, bends: ArrayLike, modulus: Any
+) -> KernelConstants:
     """Facts from per-axis constants of a kernel with variance 1 whose worst axis is the worst
     direction (true of functions of a scaled distance)."""
     d = len(low)
     slopes, bends = np.broadcast_to(slopes, (d,)), np.broadcast_to(bends, (d,))
-    return Facts(
+    return KernelConstants(
         variance_bound=1.0,
         lipschitz=float(slopes.max()),
         curvature=float(bends.max()),
@@ -103,16 +105,16 @@ class SquaredExponential(Kernel):
     def require_dimension(self, dimension: int) -> None:
         _require_vector("lengthscale", self.lengthscale, dimension)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         scale = np.asarray(self.lengthscale, dtype=float)
 
         def modulus(offsets: np.ndarray) -> float:
             # 1 − exp(−t) by expm1: exact for tiny offsets.
             return math.sqrt(-2 * math.expm1(-0.5 * float(np.sum((offsets / scale) ** 2))))
 
-        return _stationary_facts(low, 1 / scale, math.sqrt(3) / scale**2, modulus)
+        return _stationary_constants(low, 1 / scale, math.sqrt(3) / scale**2, modulus)
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         return f"se({_numbers(self.lengthscale)})", ATOM
 
 
@@ -168,7 +170,7 @@ class Matern(Kernel):
     def require_dimension(self, dimension: int) -> None:
         _require_vector("lengthscale", self.lengthscale, dimension)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         scale, nu = np.asarray(self.lengthscale, dtype=float), self.nu
         slope = math.sqrt(nu / (nu - 1)) / scale if nu > 1 else np.full_like(scale, math.inf)
         bend = (
@@ -185,9 +187,9 @@ class Matern(Kernel):
             smooth = math.sqrt(nu / (nu - 1) * scaled) if nu > 1 else math.inf
             return min(smooth, rough)
 
-        return _stationary_facts(low, slope, bend, modulus)
+        return _stationary_constants(low, slope, bend, modulus)
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         return f"matern({self.nu!r}, {_numbers(self.lengthscale)})", ATOM
 
 
@@ -328,7 +330,7 @@ class Periodic(Kernel):
         _require_vector("lengthscale", self.lengthscale, dimension)
         _require_vector("period", self.period, dimension)
 
-    def _facts(self, low: np.ndarray, high: np.ndarray) -> Facts:
+    def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         scale = np.asarray(self.lengthscale, dtype=float)
         turn = 2 * math.pi / np.asarray(self.period, dtype=float)
 
@@ -337,7 +339,7 @@ class Periodic(Kernel):
             return math.sqrt(-2 * math.expm1(-2 * float(np.sum((np.sin(half) / scale) ** 2))))
 
         bend = turn**2 * np.sqrt(3 / scale**4 + 1 / scale**2)
-        return _stationary_facts(low, turn / scale, bend, modulus)
+        return _stationary_constants(low, turn / scale, bend, modulus)
 
-    def _text(self) -> tuple[str, int]:
+    def to_text(self) -> tuple[str, int]:
         return f"periodic({_numbers(self.lengthscale)}, {_numbers(self.period)})", ATOM

@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from kernelmdp.errors import ArgumentError, KernelMDPError, KernelTextError
-from kernelmdp.kernels.base import AnyKernel, Kernel
+from kernelmdp.kernels.base import Kernel, KernelBase
 from kernelmdp.kernels.discrete import Coregional, Index, OneHot
-from kernelmdp.kernels.function import Function
-from kernelmdp.kernels.outputs import Independent, OutputKernel
+from kernelmdp.kernels.output_kernels import Independent, OutputKernel
 from kernelmdp.kernels.polynomial import Constant, Linear, Polynomial, Quadratic
 from kernelmdp.kernels.stationary import Matern, Periodic, SquaredExponential
+from kernelmdp.kernels.user_function import Function
 
 NAMES: dict[str, Callable[..., Any]] = {
     "se": SquaredExponential,
@@ -288,6 +288,6 @@ def as_output_kernel(argument: str, given: Any, outputs: int) -> OutputKernel:
 
 def _read(argument: str, given: Any) -> Any:
     found = kernel(given) if isinstance(given, str) else given
-    if not isinstance(found, AnyKernel):
+    if not isinstance(found, KernelBase):
         raise ArgumentError(argument, "a kernel or its text", repr(given))
     return found

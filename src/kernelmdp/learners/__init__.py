@@ -6,22 +6,22 @@
 """
 
 from kernelmdp.learners.conformance import check_learner
-from kernelmdp.learners.fitted import FittedKernels
+from kernelmdp.learners.fitted_kernels import FittedKernels
 from kernelmdp.learners.fitted_settings import FittedSettings
-from kernelmdp.learners.fixed import FixedKernels, prior_beliefs
-from kernelmdp.learners.learner import Demands, Learner
+from kernelmdp.learners.fixed_kernels import FixedKernels, prior_beliefs
+from kernelmdp.learners.learner import Learner, LearnerRequirements
 from kernelmdp.learners.mcmc import MCMC
 from kernelmdp.learners.registry import LEARNERS, LearnerLike, as_learner
 
 __all__ = [
     "LEARNERS",
     "MCMC",
-    "Demands",
     "FittedKernels",
     "FittedSettings",
     "FixedKernels",
     "Learner",
     "LearnerLike",
+    "LearnerRequirements",
     "as_learner",
     "check_learner",
     "prior_beliefs",

@@ -11,8 +11,8 @@ from kernelmdp.domains import Box
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.kernels import Index, SquaredExponential
 from kernelmdp.learners.learner import Learner
-from kernelmdp.mdp import MDP, Episode, Gaussian, Known, Problem, play
-from kernelmdp.mdp.policy import Uniform
+from kernelmdp.mdp import MDP, Episode, Gaussian, MeanModel, Problem, play
+from kernelmdp.mdp.policy import UniformPolicy
 from kernelmdp.types import AnyArray
 
 #: Episodes a learner is shown, and points at which its models are asked.
@@ -36,7 +36,7 @@ def check_learner(learner: Learner, *, problem: Problem | None = None) -> Confor
     >>> print(check_learner(km.learners.FixedKernels()).name)
     fixed
     """
-    promises, keys = Checklist(), jax.random.split(jax.random.key(0), 4)
+    checklist, keys = Checklist(), jax.random.split(jax.random.key(0), 4)
     problem = small_problem() if problem is None else problem
     episodes = _episodes(problem)
     points = jnp.asarray(np.concatenate([episode.points for episode in episodes])[:PROBES])
@@ -48,7 +48,7 @@ def check_learner(learner: Learner, *, problem: Problem | None = None) -> Confor
     unchanged = all(
         np.array_equal(old, new) for old, new in zip(kept, _arrays(before), strict=True)
     )
-    promises.keep("update leaves the old state as it was", unchanged, "another")
+    checklist.require("update leaves the old state as it was", unchanged, "another")
     again = before
     for episode in episodes:
         again = learner.update(again, episode, key=keys[1])
@@ -57,39 +57,39 @@ def check_learner(learner: Learner, *, problem: Problem | None = None) -> Confor
         ("sample", lambda state: learner.sample(state, key=keys[2])),
     ):
         mdp = model(after)
-        promises.keep(f"{name} is an MDP", isinstance(mdp, MDP), type(mdp).__name__)
+        checklist.require(f"{name} is an MDP", isinstance(mdp, MDP), type(mdp).__name__)
         one, other = (_predicted(each, points) for each in (mdp, model(again)))
         finite = bool(np.isfinite(one).all())
-        promises.keep(f"{name} predicts finite rewards and next states", finite, f"{one[:2]}")
+        checklist.require(f"{name} predicts finite rewards and next states", finite, f"{one[:2]}")
         same = np.array_equal(one, other)
-        promises.keep(f"{name} is the same for the same data and key", same, "another")
+        checklist.require(f"{name} is the same for the same data and key", same, "another")
     drawn = _predicted(learner.sample(before, key=keys[2]), points)
     differs = not np.array_equal(drawn, _predicted(learner.sample(before, key=keys[3]), points))
-    promises.keep("another key gives another sample before any data", differs, "the same")
+    checklist.require("another key gives another sample before any data", differs, "the same")
     truth = np.concatenate([episode.outcomes for episode in episodes])[:PROBES]
     errors = [
         float(np.mean((_predicted(learner.mean(state), points)[:, 1:] - truth) ** 2))
         for state in (before, after)
     ]
     promise = "data make the mean's next states better"
-    promises.keep(
+    checklist.require(
         promise, errors[1] < errors[0], f"squared errors {errors[0]:.3g}, {errors[1]:.3g}"
     )
     info = learner.info(after)
     promise = "info has the columns that the learner declares, all numbers"
     right = set(info) == set(learner.columns) and all(map(np.isscalar, info.values()))
-    promises.keep(promise, right, f"{sorted(info)} for {sorted(learner.columns)}")
+    checklist.require(promise, right, f"{sorted(info)} for {sorted(learner.columns)}")
     promise = "its confidence sets have a centre and widths"
     try:
-        confidence = as_confidence("practical").informed(problem)
+        confidence = as_confidence("practical").for_problem(problem)
         sets, family = learner.plausible(after, confidence, episode=EPISODES + 1)
     except UnknownPropertyError as error:
-        promises.skip(promise, str(error))
-        return promises.found(learner.name)
+        checklist.skip(promise, str(error))
+        return checklist.found(learner.name)
     widths = np.concatenate([np.asarray(width) for width in sets.half_widths(points)])
     good = isinstance(family, MDP) and bool((np.isfinite(widths) & (widths >= 0)).all())
-    promises.keep(promise, good, f"widths {widths[:3]}")
-    return promises.found(learner.name)
+    checklist.require(promise, good, f"widths {widths[:3]}")
+    return checklist.found(learner.name)
 
 
 def small_problem() -> Problem:
@@ -112,10 +112,14 @@ def small_problem() -> Problem:
 
 
 def _episodes(problem: Problem) -> list[Episode]:
-    truth = problem.mdp(Known(lambda z: -(z[:, 0] ** 2), lambda z: 0.8 * z[:, :1] - 0.5 * z[:, 1:]))
+    truth = problem.mdp(
+        MeanModel(lambda z: -(z[:, 0] ** 2), lambda z: 0.8 * z[:, :1] - 0.5 * z[:, 1:])
+    )
     keys = jax.random.split(jax.random.key(1), EPISODES)
     start = jnp.full(problem.states.dimension, 0.5)
-    return [play(truth, Uniform(problem.actions, key), start, key=key).on_host() for key in keys]
+    return [
+        play(truth, UniformPolicy(problem.actions, key), start, key=key).on_host() for key in keys
+    ]
 
 
 def _arrays(state: object) -> list[AnyArray]:
@@ -125,5 +129,7 @@ def _arrays(state: object) -> list[AnyArray]:
 
 def _predicted(mdp: MDP, points: jax.Array) -> np.ndarray:
     """Rewards beside next states."""
-    outlook = mdp.model(points)
-    return np.concatenate([np.asarray(outlook.reward)[:, None], np.asarray(outlook.state)], axis=1)
+    prediction = mdp.model(points)
+    return np.concatenate(
+        [np.asarray(prediction.reward)[:, None], np.asarray(prediction.state)], axis=1
+    )

@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners.learner import Learner
-from kernelmdp.mdp import MDP, Episode, Known, Problem
-from kernelmdp.mdp.model import Lookup
+from kernelmdp.mdp import MDP, Episode, MeanModel, Problem
+from kernelmdp.mdp.model import LookupTable
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
@@ -87,4 +87,6 @@ class Counts(Learner):
 
 
 def _table(problem: Problem, rewards: np.ndarray, transitions: np.ndarray) -> MDP:
-    return problem.mdp(Known(Lookup(jnp.asarray(rewards)), Lookup(jnp.asarray(transitions))))
+    return problem.mdp(
+        MeanModel(LookupTable(jnp.asarray(rewards)), LookupTable(jnp.asarray(transitions)))
+    )

@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from kernelmdp.domains import Box, join
-from kernelmdp.gp.ard import Units
-from kernelmdp.gp.families import KernelFamily
-from kernelmdp.gp.fitting import some_rows
+from kernelmdp.gp.ard import ARDFamily
+from kernelmdp.gp.fitting import subsample_rows
 from kernelmdp.gp.free_kernels import free_kernel
+from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.mdp import Episode, Problem, state_action
 from kernelmdp.numerics.modules import Module
@@ -29,13 +29,13 @@ class FittedData(Module):
 
     ``increments`` are outcome − state; ``ended`` says which outcomes ended their episode for good.
     ``box`` is the state space; on axes without bounds it is where states have been, with a margin.
-    ``tabulates`` is for planners that lay tables over the states: those do not stop where an
+    ``uses_grid`` is for planners that lay tables over the states: those do not stop where an
     episode seems to end.
     """
 
     problem: Problem = eqx.field(static=True)
     settings: FittedSettings = eqx.field(static=True)
-    tabulates: bool = eqx.field(static=True)
+    uses_grid: bool = eqx.field(static=True)
     key: Key  # of the choice of rows
     points: Float[np.ndarray, "n d"]
     rewards: Float[np.ndarray, " n"]
@@ -45,13 +45,13 @@ class FittedData(Module):
 
     @staticmethod
     def empty(
-        problem: Problem, settings: FittedSettings, *, tabulates: bool, key: Key
+        problem: Problem, settings: FittedSettings, *, uses_grid: bool, key: Key
     ) -> "FittedData":
         """No rows yet."""
         d, m = problem.points.dimension, problem.states.dimension
         rows = np.zeros((0, d)), np.zeros(0), np.zeros((0, m)), np.zeros(0, bool)
-        box = _around(problem, np.zeros((0, m)), settings.margin)
-        return FittedData(problem, settings, tabulates, key, *rows, box)
+        box = _around(problem, np.zeros((0, m)), settings.extrapolation_margin)
+        return FittedData(problem, settings, uses_grid, key, *rows, box)
 
     def with_episode(self, episode: Episode) -> "FittedData":
         """With the rows of an episode too, in a larger box where states left it."""
@@ -72,7 +72,9 @@ class FittedData(Module):
         if len(self.points) and not (outside > 0).any():
             return longer
         seen = np.concatenate([longer.points[:, :m], outcomes])
-        return dataclasses.replace(longer, box=_around(self.problem, seen, self.settings.margin))
+        return dataclasses.replace(
+            longer, box=_around(self.problem, seen, self.settings.extrapolation_margin)
+        )
 
     def __len__(self) -> int:
         return len(self.points)
@@ -81,7 +83,7 @@ class FittedData(Module):
     def scale(self) -> np.ndarray:
         """Increments are learned in these units: a share of the width of every axis."""
         low, high = self.box.bounds
-        return self.settings.step * (high - low)
+        return self.settings.increment_unit * (high - low)
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -97,16 +99,16 @@ class FittedData(Module):
         line = trend[0][None, :] + self.points @ trend[1:]
         return (self.increments - line) / self.scale[None, :]
 
-    def dynamics_units(self, trend: Float[np.ndarray, "d1 m"]) -> KernelFamily:
+    def dynamics_family(self, trend: Float[np.ndarray, "d1 m"]) -> KernelFamily:
         """Widths of the axes, and root mean squares of the scaled increments."""
         sizes = np.ones(self.problem.states.dimension)
         if len(self):
             sizes = np.sqrt(np.mean(self.residuals(trend) ** 2, axis=0))
-            sizes = np.maximum(sizes, self.settings.least_size)
+            sizes = np.maximum(sizes, self.settings.minimum_scale)
         return self._family(self.settings.transition_kernel, sizes)
 
     @property
-    def reward_units(self) -> KernelFamily:
+    def reward_family(self) -> KernelFamily:
         """Widths of the axes, and the largest of rewards: it is what others may be worth.
 
         A mean would fall with every quiet episode, and with it the hope for better places.
@@ -118,14 +120,14 @@ class FittedData(Module):
         return self._family(self.settings.reward_kernel, sizes)
 
     @property
-    def termination_units(self) -> Units:
+    def termination_family(self) -> ARDFamily:
         """Widths of the axes; an end is 1."""
-        return self._units(np.ones(1))
+        return self._ard_family(np.ones(1))
 
     def _family(self, expression: Any, sizes: np.ndarray) -> KernelFamily:
         """Squared exponentials with a lengthscale for every axis, or the user's expression."""
         if expression is None:
-            return self._units(sizes)
+            return self._ard_family(sizes)
         parts = expression.bind(self.problem.points.names).parts()
         low, high = self.settings.expression_bounds
         return free_kernel(
@@ -136,19 +138,21 @@ class FittedData(Module):
             bounds=(low, high),
         )
 
-    def _units(self, sizes: np.ndarray) -> Units:
+    def _ard_family(self, sizes: np.ndarray) -> ARDFamily:
         """An axis that is an angle is as wide as its circle."""
         low, high = self.bounds
-        turns, widths = np.ones(len(low)), np.maximum(high - low, LEAST_WIDTH)
+        periodic, widths = np.ones(len(low)), np.maximum(high - low, LEAST_WIDTH)
         for axis in self.box.periodic:
-            turns[axis] = 2 * np.pi / (high[axis] - low[axis])
+            periodic[axis] = 2 * np.pi / (high[axis] - low[axis])
             widths[axis] = 2.0
-        return Units(jnp.asarray(widths), jnp.asarray(sizes), jnp.asarray(turns), self.box.periodic)
+        return ARDFamily(
+            jnp.asarray(widths), jnp.asarray(sizes), jnp.asarray(periodic), self.box.periodic
+        )
 
     @functools.cached_property
     def reward_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Points and rewards; where a planner does not stop there, zeros after the end too."""
-        known = self.problem.termination is not None and not self.tabulates
+        known = self.problem.termination is not None and not self.uses_grid
         if self.learns_termination or known:
             return self.points, self.rewards
         actions = self.problem.actions.spread(3)
@@ -180,17 +184,17 @@ class FittedData(Module):
 
         An end that is a goal is left to the reward, whose kernel draws plans to it from afar.
         """
-        return self.ends_cost and self.problem.termination is None and not self.tabulates
+        return self.ends_cost and self.problem.termination is None and not self.uses_grid
 
     @property
     def termination_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """All ends, the steps before each, and others from all over the data: 0 where one ended."""
         settings = self.settings
-        window = np.ones(settings.steps_before_end)
+        window = np.ones(settings.steps_before_termination)
         before = np.convolve(self.ended[::-1], window)[: len(self)][::-1] > 0
-        close, others = np.flatnonzero(before)[-settings.rows :], np.flatnonzero(~before)
-        room = settings.blocks * settings.rows - len(close)
-        others = others[some_rows(len(others), room, key=self.rows_key(len(self)))]
+        close, others = np.flatnonzero(before)[-settings.fit_rows :], np.flatnonzero(~before)
+        room = settings.fit_blocks * settings.fit_rows - len(close)
+        others = others[subsample_rows(len(others), room, key=self.rows_key(len(self)))]
         rows = np.concatenate([others, close])
         x = state_action(self.outcomes[rows], np.tile(self.middle_action, (len(rows), 1)))
         return x, 1.0 - self.ended[rows].astype(float)[:, None]

@@ -12,7 +12,7 @@ from kernelmdp.gp.fit_config import (
     SearchConfig,
     TrendConfig,
 )
-from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, Habits
+from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, HyperPrior
 from kernelmdp.kernels import kernel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.settings import Settings, setting
@@ -22,78 +22,78 @@ from kernelmdp.settings import Settings, setting
 class FittedSettings(Settings):
     """Settings of ``FittedKernels``. None is part of a theorem.
 
-    >>> FittedSettings(centres=64).centres
+    >>> FittedSettings(inducing_points=64).inducing_points
     64
     """
 
     part: ClassVar[str] = "learner"
 
-    centres: int = setting(
+    inducing_points: int = setting(
         192,
         "Centres of a posterior. With 192 a step of MPC stays below 60 ms; more centres reach "
         "further and cost their square.",
     )
-    block: int = setting(256, "Rows taken at once. Only speed depends on it.")
-    blocks: int = setting(
+    batch_rows: int = setting(256, "Rows taken at once. Only speed depends on it.")
+    fit_blocks: int = setting(
         4,
         "Kernels are fitted to so many blocks of rows. One block may find short lengthscales that "
         "explain noise, where noise is as large as what there is to learn.",
     )
-    rows: int = setting(
+    fit_rows: int = setting(
         160, "Rows of a block. Fitting takes their cube; 160 rows take a few milliseconds a step."
     )
     refit_growth: float = setting(
         0.15, "Kernels are fitted anew when data have grown by this share: fits then cost O(log n)."
     )
     refit_rows: int = setting(5, "And by at least so many rows: the first steps of an episode.")
-    line_noise: float = setting(
+    trend_noise: float = setting(
         1.2,
         "An output is taken for a straight line when a line leaves at most so many deviations of "
         "the noise; 1.2 is 1 with the error of a hundred rows.",
     )
-    line_rows: int = setting(
+    trend_rows: int = setting(
         10, "A line needs so many rows for each of its numbers, to be told from chance."
     )
-    margin: float = setting(
+    extrapolation_margin: float = setting(
         0.5,
         "Room beyond what was seen, on axes without bounds, as a share of half their length: "
         "plans may go half as far again.",
     )
-    flat_reward: float = setting(
+    flat_reward_threshold: float = setting(
         0.05,
         "Rewards depend on the state when they change with it by this share of their range; less "
         "is what noise and the fit leave. Settled on MountainCarContinuous.",
     )
-    steps_before_end: int = setting(
+    steps_before_termination: int = setting(
         10,
         "Steps before an end from which ends are told, beside steps from all over the data. "
         "Settled on CartPole-v1, seeds 0 to 2.",
     )
-    alive: float = setting(
+    continuation_threshold: float = setting(
         0.75,
         "What counts as going on, of 1. Of two errors, to take a state for lost costs less. "
         "Settled on CartPole-v1, seeds 0 to 2.",
     )
-    least_size: float = setting(
+    minimum_scale: float = setting(
         1e-3, "No output is taken to be smaller than this share of its scale: it is still then."
     )
-    step: float = setting(
+    increment_unit: float = setting(
         0.1, "Increments are learned in units of this share of each axis; only rounding sees it."
     )
-    dynamics_prior: Habits = setting(
+    dynamics_prior: HyperPrior = setting(
         DYNAMICS, "Prior of the kernels of increments. It served on four systems without tuning."
     )
-    reward_prior: Habits = setting(
+    reward_prior: HyperPrior = setting(
         REWARD,
         "Prior of the reward's kernel. Rewards are often flat where one has been, so none is taken "
         "for smooth over more than half the width of an axis.",
     )
-    sparse_prior: Habits = setting(
+    sparse_prior: HyperPrior = setting(
         SPARSE,
         "The same where no reward has been seen to depend on the state: lengthscales up to 0.3 of "
         "an axis, so that there is something left to find.",
     )
-    termination_prior: Habits = setting(
+    termination_prior: HyperPrior = setting(
         ENDINGS, "Prior of where episodes end: steep, with noise for what is not smooth."
     )
 
@@ -128,8 +128,22 @@ class FittedSettings(Settings):
         ):
             if isinstance(given := getattr(self, name), Mapping):
                 object.__setattr__(self, name, kind(**given))
-        for name in ("centres", "block", "blocks", "rows", "refit_rows", "line_rows"):
+        for name in (
+            "inducing_points",
+            "batch_rows",
+            "fit_blocks",
+            "fit_rows",
+            "refit_rows",
+            "trend_rows",
+        ):
             integer(name, getattr(self, name), least=1)
-        integer("steps_before_end", self.steps_before_end, least=1)
-        for name in ("refit_growth", "line_noise", "margin", "flat_reward", "alive", "step"):
+        integer("steps_before_termination", self.steps_before_termination, least=1)
+        for name in (
+            "refit_growth",
+            "trend_noise",
+            "extrapolation_margin",
+            "flat_reward_threshold",
+            "continuation_threshold",
+            "increment_unit",
+        ):
             positive_number(name, getattr(self, name))

@@ -20,7 +20,7 @@ from kernelmdp.types import Key
 GAINS = ("gain_reward", "gain_transition")
 
 
-class Demands(NamedTuple):
+class LearnerRequirements(NamedTuple):
     """What an agent and its planner ask of a learner.
 
     Attributes:
@@ -30,7 +30,7 @@ class Demands(NamedTuple):
         deviations: Whether plans ask for standard deviations there.
         tabulates: Whether plans are tables over the states.
 
-    >>> Demands(tabulates=True).deviations
+    >>> LearnerRequirements(uses_grid=True).deviations
     False
     """
 
@@ -38,7 +38,7 @@ class Demands(NamedTuple):
     accuracy: float | None = None
     query_points: Callable[[Problem], np.ndarray | None] = lambda problem: None
     deviations: bool = False
-    tabulates: bool = False
+    uses_grid: bool = False
 
 
 class Learner(abc.ABC):
@@ -54,12 +54,12 @@ class Learner(abc.ABC):
     #: Columns that ``info`` has.
     columns: ClassVar[tuple[str, ...]] = ()
     #: Why no theorem is about the way it learns; empty where theorems are.
-    assumptions_broken: ClassVar[tuple[str, ...]] = ()
+    broken_assumptions: ClassVar[tuple[str, ...]] = ()
     #: Whether nothing can be planned before the first data.
     needs_data: ClassVar[bool] = False
 
     @classmethod
-    def suited_to(cls, problem: Problem, demands: Demands) -> "Learner":
+    def for_problem(cls, problem: Problem, requirements: LearnerRequirements) -> "Learner":
         """A learner for a problem, with what an agent and its planner ask of it."""
         return cls()
 

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners.learner import GAINS, Learner
-from kernelmdp.mdp import MDP, Episode, Known, Problem
+from kernelmdp.mdp import MDP, Episode, MeanModel, Problem
 from kernelmdp.numerics.modules import Module, changed
 from kernelmdp.types import Key
 
@@ -169,7 +169,7 @@ class QuadraticReward(Module):
 
 def _mdp(state: LinearQuadraticState, dynamics: np.ndarray, cost: np.ndarray) -> MDP:
     reward, transition = QuadraticReward(jnp.asarray(cost)), LinearTransition(jnp.asarray(dynamics))
-    return state.problem.mdp(Known(reward, transition))
+    return state.problem.mdp(MeanModel(reward, transition))
 
 
 def quadratic_form_of(reward: Callable[..., Any], dimension: int) -> Float[np.ndarray, "d d"]:

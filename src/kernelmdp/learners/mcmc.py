@@ -7,11 +7,11 @@ import equinox as eqx
 import jax
 
 from kernelmdp.confidence import Beliefs
-from kernelmdp.learners.fixed import FixedKernels, FixedState
+from kernelmdp.learners.fixed_kernels import FixedKernels, FixedState
 from kernelmdp.learners.learner import GAINS, Learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import Module
-from kernelmdp.priors import Diagnostics, Prior, Setting
+from kernelmdp.priors import Diagnostics, Prior, PriorProblem
 from kernelmdp.types import Key
 
 #: Sets the randomness of chains apart from that of planning.
@@ -50,7 +50,7 @@ class MCMC(Learner):
 
     def init(self, problem: Problem, *, key: Key) -> ChainState:
         gaussian = self.gaussian.init(problem, key=key)
-        context = Setting(
+        context = PriorProblem(
             gaussian.beliefs,
             problem.reward_noise,
             problem.transition_noise,
@@ -58,7 +58,7 @@ class MCMC(Learner):
             problem.norm_reward,
             problem.norm_transition,
         )
-        chains, diagnostics = self.prior.begin(context, key=jax.random.fold_in(key, CHAINS))
+        chains, diagnostics = self.prior.init(context, key=jax.random.fold_in(key, CHAINS))
         return ChainState(gaussian, chains, diagnostics)
 
     def update(self, state: ChainState, episode: Episode, *, key: Key) -> ChainState:

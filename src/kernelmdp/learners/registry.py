@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners.counts import Counts
-from kernelmdp.learners.fitted import FittedKernels
-from kernelmdp.learners.fixed import FixedKernels
-from kernelmdp.learners.learner import Demands, Learner
+from kernelmdp.learners.fitted_kernels import FittedKernels
+from kernelmdp.learners.fixed_kernels import FixedKernels
+from kernelmdp.learners.learner import Learner, LearnerRequirements
 from kernelmdp.learners.least_squares import LinearQuadratic
 from kernelmdp.mdp import Problem
 from kernelmdp.registry import Registry
@@ -22,7 +22,7 @@ LEARNERS.register("counts", Counts)
 LEARNERS.register("linear-quadratic", LinearQuadratic)
 
 
-def as_learner(given: LearnerLike, problem: Problem, demands: Demands) -> Learner:
+def as_learner(given: LearnerLike, problem: Problem, requirements: LearnerRequirements) -> Learner:
     """A learner as it is, by name, or by name with some settings changed.
 
     Args:
@@ -36,14 +36,16 @@ def as_learner(given: LearnerLike, problem: Problem, demands: Demands) -> Learne
 
     >>> import kernelmdp as km
     >>> problem = km.make("rkhs").problem
-    >>> as_learner({"name": "fitted", "centres": 64}, problem, Demands()).settings.centres
+    >>> as_learner({"name": "fitted", "centres": 64}, problem, LearnerRequirements()).settings.inducing_points
     64
     """
     if isinstance(given, Learner):
         return given
     changes = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = changes.pop("name", "auto")
-    learner = LEARNERS.find(problem.learner if name == "auto" else name).suited_to(problem, demands)
+    learner = LEARNERS.find(problem.learner if name == "auto" else name).for_problem(
+        problem, requirements
+    )
     if not changes:
         return learner
     try:

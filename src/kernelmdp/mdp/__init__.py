@@ -15,30 +15,30 @@ from kernelmdp.mdp.evaluation import (
     optimal_values,
     policy_values,
 )
-from kernelmdp.mdp.grid import Places, StateGrid, Stencil
 from kernelmdp.mdp.mdp import MDP, play, rollout, step
-from kernelmdp.mdp.model import Known, Model, Outlook
-from kernelmdp.mdp.noise import SILENT, Categorical, Gaussian, Noise, Uniform
+from kernelmdp.mdp.model import MeanModel, Model, Prediction
+from kernelmdp.mdp.noise import NO_NOISE, Categorical, Gaussian, Noise, Uniform
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.problem import Problem
-from kernelmdp.mdp.student import StudentT
+from kernelmdp.mdp.state_grid import StateGrid, Stencil, TablePositions
+from kernelmdp.mdp.student_t import StudentT
 
 __all__ = [
     "MDP",
-    "SILENT",
+    "NO_NOISE",
     "Categorical",
     "Episode",
     "Gaussian",
-    "Known",
+    "MeanModel",
     "Model",
     "Noise",
-    "Outlook",
-    "Places",
     "Policy",
+    "Prediction",
     "Problem",
     "StateGrid",
     "Stencil",
     "StudentT",
+    "TablePositions",
     "Uniform",
     "Value",
     "action_grid",

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
-from kernelmdp.mdp.grid import Places, StateGrid
 from kernelmdp.mdp.mdp import MDP, rollout
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.state_grid import StateGrid, TablePositions
 from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
@@ -50,8 +50,8 @@ def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1
 
     def backup(after: Array, period: Array) -> tuple[Array, Array]:
         actions = policy.at_nodes(grid, period)
-        outlook = mdp.model(jnp.concatenate([nodes, actions], axis=1))
-        values = outlook.reward + grid.stencil(outlook.state).read(grid.expectation(after))
+        prediction = mdp.model(jnp.concatenate([nodes, actions], axis=1))
+        values = prediction.reward + grid.stencil(prediction.state).read(grid.expectation(after))
         return values, values
 
     last = jnp.zeros(len(grid.nodes))
@@ -70,17 +70,17 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
     """
     nodes = jnp.asarray(grid.nodes)
 
-    def table(action: Array) -> tuple[Array, Places]:
+    def table(action: Array) -> tuple[Array, TablePositions]:
         repeated = jnp.broadcast_to(action[None, :], (len(grid.nodes), action.shape[0]))
-        outlook = mdp.model(jnp.concatenate([nodes, repeated], axis=1))
-        return outlook.reward, grid.stencil(outlook.state)
+        prediction = mdp.model(jnp.concatenate([nodes, repeated], axis=1))
+        return prediction.reward, grid.stencil(prediction.state)
 
     rewards, stencils = jax.lax.map(table, actions)
 
     def backup(after: Array, _: None) -> tuple[Array, Array]:
         expected = grid.expectation(after)
 
-        def one(best: Array, row: tuple[Array, Places]) -> tuple[Array, None]:
+        def one(best: Array, row: tuple[Array, TablePositions]) -> tuple[Array, None]:
             return jnp.maximum(best, row[0] + row[1].read(expected)), None
 
         values, _ = jax.lax.scan(one, jnp.full(len(grid.nodes), -jnp.inf), (rewards, stencils))

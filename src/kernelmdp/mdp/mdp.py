@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Domain, Product, join
+from kernelmdp.domains import Domain, ProductDomain, join
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.episode import Episode, state_action
 from kernelmdp.mdp.model import Model
@@ -37,9 +37,9 @@ class MDP(Module):
     ``termination=`` is short for that signal.
 
     >>> import kernelmdp as km
-    >>> from kernelmdp.mdp import Gaussian, Known
+    >>> from kernelmdp.mdp import Gaussian, MeanModel
     >>> box = km.Box([-1.0], [1.0])
-    >>> truth = Known(lambda z: -(z[:, 0] ** 2), lambda z: z[:, :1] + z[:, 1:])
+    >>> truth = MeanModel(lambda z: -(z[:, 0] ** 2), lambda z: z[:, :1] + z[:, 1:])
     >>> noise = Gaussian(0.1)
     >>> mdp = MDP(truth, states=box, actions=box, horizon=3, reward_noise=noise,
     ...           transition_noise=noise)
@@ -104,7 +104,7 @@ class MDP(Module):
         return self.transition_noise.mean_dimension(self.states)
 
     @property
-    def points(self) -> Product:
+    def points(self) -> ProductDomain:
         """Where z = (s, a) lives, with the names "state" and "action"."""
         return join(state=self.states, action=self.actions)
 
@@ -123,10 +123,10 @@ def step(
     Array([0., 0., 0., 0.], dtype=float64)
     """
     reward_key, state_key = jax.random.split(key)
-    outlook = mdp.model(state_action(states, actions))
+    prediction = mdp.model(state_action(states, actions))
     noise = mdp.reward_noise.draw((states.shape[0], 1), key=reward_key)[:, 0]
-    outcomes = mdp.transition_noise.outcomes(outlook.state, key=state_key)
-    return outlook.reward + noise, outcomes, mdp.states.nearest(outcomes)
+    outcomes = mdp.transition_noise.outcomes(prediction.state, key=state_key)
+    return prediction.reward + noise, outcomes, mdp.states.nearest(outcomes)
 
 
 @jit
@@ -159,9 +159,9 @@ def rollout(
 
     # Without a termination nothing is carried for it.
     over = None if mdp.termination is None else jnp.zeros(starts.shape[0], bool)
-    begin = (starts, policy.begin(starts.shape[0]), over)
+    reset = (starts, policy.reset(starts.shape[0]), over)
     (last, _, _), (states, actions, rewards, outcomes) = jax.lax.scan(
-        one, begin, jnp.arange(mdp.horizon)
+        one, reset, jnp.arange(mdp.horizon)
     )
     return jnp.concatenate([states, last[None]]), actions, rewards, outcomes
 

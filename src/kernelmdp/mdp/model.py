@@ -17,7 +17,7 @@ from kernelmdp.errors import ShapeError, UnknownPropertyError
 from kernelmdp.numerics.modules import Module
 
 
-class Outlook(NamedTuple):
+class Prediction(NamedTuple):
     """What may happen at n points: arrays over points.
 
     ``reward`` ± ``reward_width`` holds every plausible mean reward; the plausible mean next
@@ -25,7 +25,7 @@ class Outlook(NamedTuple):
     ``root`` is given, the ellipsoid ``state`` + root·(unit ball), or, when ``sides`` are, the box
     ``state`` ± sides. None means width zero.
 
-    >>> Outlook(reward=jnp.zeros(1), state=jnp.zeros((1, 2))).certain  # a plain MDP
+    >>> Prediction(reward=jnp.zeros(1), state=jnp.zeros((1, 2))).certain  # a plain MDP
     True
     """
 
@@ -45,12 +45,12 @@ class Outlook(NamedTuple):
 class Model(Module):
     """From points z = (s, a) to what may happen there.
 
-    >>> isinstance(Known(lambda z: z[:, 0], lambda z: z[:, :1]), Model)
+    >>> isinstance(MeanModel(lambda z: z[:, 0], lambda z: z[:, :1]), Model)
     True
     """
 
     @abc.abstractmethod
-    def __call__(self, points: Float[Array, "n d"]) -> Outlook: ...
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction: ...
 
     def quadratic_width(self) -> Float[Array, " d"]:
         """u with reward width at most Σ_j u_j z_j² at every z, where the model knows one."""
@@ -60,12 +60,12 @@ class Model(Module):
         )
 
 
-class Known(Model):
+class MeanModel(Model):
     """One mean reward function and one mean transition function: a plain MDP.
 
     Both take points (n, d) and give (n,) and (n, m).
 
-    >>> model = Known(lambda z: z[:, 0], lambda z: z[:, :1] + z[:, 1:])
+    >>> model = MeanModel(lambda z: z[:, 0], lambda z: z[:, :1] + z[:, 1:])
     >>> model(jnp.array([[1.0, 2.0]])).state
     Array([[3.]], dtype=float64)
     """
@@ -73,13 +73,13 @@ class Known(Model):
     reward: Callable[..., Any]
     transition: Callable[..., Any]
 
-    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
-        return Outlook(
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
+        return Prediction(
             reward=reward_values(self.reward, points), state=jnp.asarray(self.transition(points))
         )
 
 
-class Lookup(Module):
+class LookupTable(Module):
     """table[s, a] at points (s, a), for states and actions that are numbers 0, 1, …"""
 
     table: Float[Array, "S A ..."]

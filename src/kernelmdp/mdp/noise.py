@@ -20,7 +20,7 @@ from scipy import stats
 
 from kernelmdp.domains import Domain, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.numerics.factor import is_traced
+from kernelmdp.numerics.factorisation import is_traced
 from kernelmdp.types import AnyArray, Key
 
 
@@ -188,9 +188,9 @@ class Categorical(Noise):
         if variance is not None and not (math.isfinite(variance) and variance >= 0):
             raise ArgumentError("variance", "finite and at least 0", variance)
         count = states.count
-        usual = (1 - 1 / count) / (2 * count) if count > 1 else 1.0
+        typical = (1 - 1 / count) / (2 * count) if count > 1 else 1.0
         object.__setattr__(self, "states", states)
-        object.__setattr__(self, "variance", float(usual if variance is None else variance))
+        object.__setattr__(self, "variance", float(typical if variance is None else variance))
 
     @property
     def categorical(self) -> bool:
@@ -239,7 +239,7 @@ def onto_simplex(vectors: Float[Array, "n k"]) -> Float[Array, "n k"]:
 
 
 #: No noise at all.
-SILENT = Gaussian(0.0)
+NO_NOISE = Gaussian(0.0)
 
 
 def smallest_deviation(noise: Noise, metric: tuple[float, ...]) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
-from kernelmdp.mdp.grid import StateGrid
+from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import Key, Period
 
@@ -33,7 +33,7 @@ class Policy(Module):
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         """Actions in n states at one period; can be traced."""
 
-    def begin(self, count: int) -> Any:
+    def reset(self, count: int) -> Any:
         """The memory, a pytree of arrays, with which ``count`` episodes side by side begin."""
         return ()
 
@@ -42,7 +42,7 @@ class Policy(Module):
     ) -> tuple[Float[Array, "n q"], Any]:
         """Actions in the states of n episodes at one period, and the memory after; can be traced.
 
-        A memory is what ``begin`` gave for n episodes, or ``decide`` at the period before.
+        A memory is what ``reset`` gave for n episodes, or ``decide`` at the period before.
         """
         return self.actions(states, period), memory
 
@@ -65,7 +65,7 @@ def _actions(policy: Policy, states: Array, period: Array) -> Array:
     return policy.actions(states, period)
 
 
-class Player:
+class PolicyPlayer:
     """One episode of a policy that remembers, outside compiled programs.
 
     ``policy`` may be replaced between periods by one of the same kind and sizes, as when its model
@@ -74,7 +74,7 @@ class Player:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.memory: Any = _begin(policy, 1)
+        self.memory: Any = _reset(policy, 1)
 
     def __call__(self, state: Any, period: int) -> np.ndarray:
         """The action in the state of this period; periods come in their order."""
@@ -84,8 +84,8 @@ class Player:
 
 
 @jit
-def _begin(policy: Policy, count: int) -> Any:
-    return policy.begin(count)
+def _reset(policy: Policy, count: int) -> Any:
+    return policy.reset(count)
 
 
 @jit
@@ -93,7 +93,7 @@ def _decide(policy: Policy, memory: Any, states: Any, period: Period) -> tuple[A
     return policy.decide(memory, jnp.asarray(states), jnp.asarray(period))
 
 
-class Sequence(Policy):
+class OpenLoopPolicy(Policy):
     """The same actions whatever the state: an open loop."""
 
     plan: Float[Array, "H q"]
@@ -102,7 +102,7 @@ class Sequence(Policy):
         return jnp.broadcast_to(self.plan[period][None, :], (states.shape[0], self.plan.shape[1]))
 
 
-class Uniform(Policy):
+class UniformPolicy(Policy):
     """Actions drawn uniformly; a function of state and period all the same, given the key.
 
     The draw depends on the state's bits, so that one policy object answers the same question the

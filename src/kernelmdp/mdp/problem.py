@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmdp.domains import Box, Domain, Product, join
+from kernelmdp.domains import Box, Domain, ProductDomain, join
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential
 from kernelmdp.mdp.mdp import MDP
@@ -26,9 +26,9 @@ class Problem:
 
     Transitions are learned as the scaled residual (outcome − offset)/scale. The offset is 0
     ("zero"), the state ("identity"), or 1/S for the probabilities of a table ("uniform").
-    ``Problem.unknown`` makes a problem from spaces and a horizon alone.
+    ``Problem.from_spaces`` makes a problem from spaces and a horizon alone.
 
-    >>> heater = Problem.unknown(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
+    >>> heater = Problem.from_spaces(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
     >>> heater.planner, heater.learner
     ('grid', 'fitted')
     """
@@ -73,7 +73,7 @@ class Problem:
     reward_bounds: tuple[float, float] | None = None
 
     @classmethod
-    def unknown(
+    def from_spaces(
         cls,
         *,
         states: Box,
@@ -187,7 +187,7 @@ class Problem:
         return self.transition_noise.mean_dimension(self.states)
 
     @functools.cached_property
-    def points(self) -> Product:
+    def points(self) -> ProductDomain:
         """Where z = (s, a) lives."""
         return join(state=self.states, action=self.actions)
 
@@ -223,10 +223,12 @@ class Problem:
         """
         if self.reward is not None or self.norm_reward is None or self.norm_transition is None:
             raise ArgumentError("planner", "'grid' where norms are not known", "'certified'")
-        if self.transition_kernel.split(same_noise=False) is None:
+        if self.transition_kernel.decompose(same_noise=False) is None:
             raise ArgumentError("planner", "'grid' where outputs are correlated", "'certified'")
         parts = self.transition_kernel.parts()
-        slopes = [kernel.facts(self.points).lipschitz for kernel in (self.reward_kernel, *parts)]
+        slopes = [
+            kernel.constants(self.points).lipschitz for kernel in (self.reward_kernel, *parts)
+        ]
         return (
             self.norm_reward,
             slopes[0],
@@ -268,7 +270,7 @@ class Problem:
         )
 
 
-def default_kernel(points: Product, lengthscale: float) -> Kernel:
+def default_kernel(points: ProductDomain, lengthscale: float) -> Kernel:
     """A squared exponential on every coordinate, periodic on angles, scaled by the domain.
 
     Args:

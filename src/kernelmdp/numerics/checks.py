@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
-from kernelmdp.numerics.factor import is_traced
+from kernelmdp.numerics.factorisation import is_traced
 
 DTYPES = {"float64": jnp.float64, "float32": jnp.float32}
 

@@ -5,16 +5,16 @@
 'ball'
 """
 
-from kernelmdp.planners.arms import ArmPlanner
-from kernelmdp.planners.certified import CertifiedPlan, CertifiedPlanner
+from kernelmdp.planners.arm_planner import ArmPlanner
+from kernelmdp.planners.certified_planner import CertifiedPlan, CertifiedPlanner
 from kernelmdp.planners.conformance import check_planner
-from kernelmdp.planners.grid import GridPlan, GridPlanner, GridPolicy
+from kernelmdp.planners.grid_planner import GridPlan, GridPlanner, GridPolicy
 from kernelmdp.planners.mpc import MPC, MPCPlan, MPCPlanner
-from kernelmdp.planners.plan import Plan, Unplanned, ValueTable
+from kernelmdp.planners.plan import Plan, UnplannedPolicy, ValueTable
 from kernelmdp.planners.planner import Planner, Spaces
 from kernelmdp.planners.registry import PLANNERS, PlannerLike, as_planner
-from kernelmdp.planners.riccati import RiccatiPlan, RiccatiPlanner
-from kernelmdp.planners.tolerance import TolerancePlanner, paper_tolerance
+from kernelmdp.planners.riccati_planner import RiccatiPlan, RiccatiPlanner
+from kernelmdp.planners.tolerance_planner import TolerancePlanner, paper_tolerance
 
 __all__ = [
     "MPC",
@@ -34,7 +34,7 @@ __all__ = [
     "RiccatiPlanner",
     "Spaces",
     "TolerancePlanner",
-    "Unplanned",
+    "UnplannedPolicy",
     "ValueTable",
     "as_planner",
     "check_planner",

@@ -8,9 +8,9 @@ from jaxtyping import Array, Float
 from kernelmdp.conformance import Checklist, Conformance
 from kernelmdp.domains import Box
 from kernelmdp.errors import KernelMDPError
-from kernelmdp.mdp import MDP, Gaussian, Known, monte_carlo_value
-from kernelmdp.mdp.model import Model, Outlook
-from kernelmdp.mdp.policy import Policy, Uniform
+from kernelmdp.mdp import MDP, Gaussian, MeanModel, monte_carlo_value
+from kernelmdp.mdp.model import Model, Prediction
+from kernelmdp.mdp.policy import Policy, UniformPolicy
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
 
@@ -21,10 +21,10 @@ EPISODES = 200
 class Wide(Model):
     """A family: the means of a model, each with a width."""
 
-    model: Known
+    model: MeanModel
     width: float
 
-    def __call__(self, points: Float[Array, "n d"]) -> Outlook:
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         means, width = self.model(points), jnp.full(points.shape[0], self.width)
         return means._replace(reward_width=width, radius=width)
 
@@ -44,27 +44,29 @@ def check_planner(planner: Planner) -> Conformance:
     ...     print(error)
     promised: a plan is a Plan; found: str
     """
-    promises, key = Checklist(), jax.random.key(0)
-    mdp = _small(Known(_reward, _motion))
+    checklist, key = Checklist(), jax.random.key(0)
+    mdp = _small(MeanModel(_reward, _motion))
     points = planner.query_points(mdp)
-    promises.keep(
+    checklist.require(
         "query_points(spaces) is None, or all points z the plan asks about",
         points is None or (np.ndim(points) == 2 and np.shape(points)[1] == 2),
         f"shape {np.shape(points) if points is not None else None}",
     )
     start = [0.8]
     plan = planner.plan(mdp, start=start, key=key)
-    promises.keep("a plan is a Plan", isinstance(plan, Plan), type(plan).__name__)
-    promises.keep("its value is one number", isinstance(plan.value(start), float), "something else")
+    checklist.require("a plan is a Plan", isinstance(plan, Plan), type(plan).__name__)
+    checklist.require(
+        "its value is one number", isinstance(plan.value(start), float), "something else"
+    )
     actions, again = (_actions(p.policy) for p in (plan, planner.plan(mdp, start=start, key=key)))
     inside = actions.shape == (3, 9, 1) and bool((np.abs(actions) <= 1 + 1e-9).all())
-    promises.keep("actions are inside the action space", inside, f"{actions.ravel()[:3]} …")
-    promises.keep("the same key gives the same plan", np.array_equal(actions, again), "another")
+    checklist.require("actions are inside the action space", inside, f"{actions.ravel()[:3]} …")
+    checklist.require("the same key gives the same plan", np.array_equal(actions, again), "another")
     earned, chance = (
         monte_carlo_value(mdp, policy, start, episodes=EPISODES, key=key)
-        for policy in (plan.policy, Uniform(mdp.actions, key))
+        for policy in (plan.policy, UniformPolicy(mdp.actions, key))
     )
-    promises.keep(
+    checklist.require(
         "its policy earns more than random actions",
         earned.value > chance.value,
         f"{earned.value:.3g} and {chance.value:.3g}",
@@ -72,13 +74,13 @@ def check_planner(planner: Planner) -> Conformance:
     promise = "a family is planned for at its best: its value is no less than that of its centre"
     try:
         hoped = planner.plan(
-            _small(Wide(Known(_reward, _motion), 0.1)), start=start, key=key
+            _small(Wide(MeanModel(_reward, _motion), 0.1)), start=start, key=key
         ).value(start)
     except KernelMDPError as error:
-        promises.skip(promise, f"it plans for no family ({error})")
-        return promises.found(type(planner).__name__)
-    promises.keep(promise, not hoped < plan.value(start) - 1e-9, f"{hoped:.3g}")
-    return promises.found(type(planner).__name__)
+        checklist.skip(promise, f"it plans for no family ({error})")
+        return checklist.found(type(planner).__name__)
+    checklist.require(promise, not hoped < plan.value(start) - 1e-9, f"{hoped:.3g}")
+    return checklist.found(type(planner).__name__)
 
 
 def _reward(z: Float[Array, "n 2"]) -> Float[Array, " n"]:

@@ -9,9 +9,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from kernelmdp.mdp.model import Outlook
-from kernelmdp.planners.choice import Choice, running_maxima
-from kernelmdp.planners.envelope import offsets_by_length, padded
+from kernelmdp.mdp.model import Prediction
+from kernelmdp.planners.lipschitz_envelope import offsets_by_length, padded
+from kernelmdp.planners.optimistic_backup import OptimisticBackup, running_maxima
 
 RUNGS = 6  # of the ladder of radii
 SIDE_RUNGS = 5  # of the ladders of two sides; more sides have fewer
@@ -23,19 +23,19 @@ class _Rung(NamedTuple):
     share: Array
 
 
-class Discs(Choice):
+class Discs(OptimisticBackup):
     """Two dimensions or more: U dilated by balls, for a ladder of radii."""
 
-    def ladder_for(self, outlook: Outlook) -> Array:
-        assert outlook.radius is not None
+    def ladder_for(self, prediction: Prediction) -> Array:
+        assert prediction.radius is not None
         low, high = self.grid.states.bounds
         diameter = float(np.linalg.norm((high - low) / np.array(self.metric)))
-        largest = jnp.minimum(jnp.max(outlook.radius), diameter)
+        largest = jnp.minimum(jnp.max(prediction.radius), diameter)
         return largest * (jnp.arange(RUNGS + 1) / RUNGS) ** 2
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> _Rung:
-        assert outlook.radius is not None
-        return _Rung(self.grid.stencil(outlook.state), *_on_ladder(ladder, outlook.radius))
+    def locate(self, prediction: Prediction, ladder: Array, lipschitz: Array) -> _Rung:
+        assert prediction.radius is not None
+        return _Rung(self.grid.stencil(prediction.state), *_on_ladder(ladder, prediction.radius))
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "K M"]:
         levels, pads = self._range_maxima(table)
@@ -125,7 +125,7 @@ class _Sides(NamedTuple):
     ladder: Array
 
 
-class Boxes(Choice):
+class Boxes(OptimisticBackup):
     """Two dimensions or more: U dilated by boxes whose sides are on a ladder of their own.
 
     Along one axis the maximum over an interval of the piecewise linear U is exact; between nodes
@@ -137,17 +137,17 @@ class Boxes(Choice):
     def _rungs(self) -> int:
         return max(2, round(SIDE_RUNGS ** (2 / self.grid.states.dimension)))
 
-    def ladder_for(self, outlook: Outlook) -> Float[Array, "m K"]:
-        assert outlook.sides is not None
+    def ladder_for(self, prediction: Prediction) -> Float[Array, "m K"]:
+        assert prediction.sides is not None
         low, high = self.grid.states.bounds
-        largest = jnp.minimum(jnp.max(outlook.sides, axis=0), jnp.asarray(high - low))
+        largest = jnp.minimum(jnp.max(prediction.sides, axis=0), jnp.asarray(high - low))
         return largest[:, None] * (jnp.arange(self._rungs + 1) / self._rungs)[None, :] ** 2
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> _Sides:
-        assert outlook.sides is not None
-        pairs = [_on_ladder(*own) for own in zip(ladder, outlook.sides.T, strict=True)]
+    def locate(self, prediction: Prediction, ladder: Array, lipschitz: Array) -> _Sides:
+        assert prediction.sides is not None
+        pairs = [_on_ladder(*own) for own in zip(ladder, prediction.sides.T, strict=True)]
         rungs, shares = (jnp.stack(own, axis=1) for own in zip(*pairs, strict=True))
-        return _Sides(self.grid.stencil(outlook.state), rungs, shares, ladder)
+        return _Sides(self.grid.stencil(prediction.state), rungs, shares, ladder)
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
         return table

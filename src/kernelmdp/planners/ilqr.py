@@ -20,7 +20,7 @@ from kernelmdp.types import ArrayLike
 Step = Callable[[Array, Array], tuple[Array, Array, Array]]
 
 
-class Path(NamedTuple):
+class Trajectory(NamedTuple):
     """A sequence, where it leads, in which periods it earns, and how much in all."""
 
     decisions: Float[Array, "T w"]
@@ -36,7 +36,7 @@ class Feedback(NamedTuple):
     by_state: Float[Array, "k T w m"]
 
 
-class Slopes(NamedTuple):
+class TrajectoryDerivatives(NamedTuple):
     """Derivatives along a path by z = (state, decision)."""
 
     reward: Float[Array, "T z"]
@@ -44,7 +44,7 @@ class Slopes(NamedTuple):
     motion: Float[Array, "T m z"]
 
 
-def polished(
+def ilqr_refine(
     step: Step,
     start: Float[Array, " m"],
     decisions: Float[Array, "T w"],
@@ -67,7 +67,7 @@ def polished(
     steps, width = decisions.shape
     m = start.shape[0]
 
-    def followed(path: Path, feedback: Feedback) -> Path:
+    def followed(path: Trajectory, feedback: Feedback) -> Trajectory:
         """The best of the paths with each of the feedbacks."""
         count = feedback.anyway.shape[0]
 
@@ -88,9 +88,9 @@ def polished(
         (_, totals, _), (taken, states, earning) = jax.lax.scan(one, begin, now)
         totals = jnp.where(jnp.isnan(totals), -jnp.inf, totals)
         best = jnp.argmax(totals)
-        return Path(taken[:, best], states[:, best], earning[:, best], totals[best])
+        return Trajectory(taken[:, best], states[:, best], earning[:, best], totals[best])
 
-    def improved(_: ArrayLike, path: Path) -> Path:
+    def improved(_: ArrayLike, path: Trajectory) -> Trajectory:
         slopes = _slopes(step, path)
         rewards = jnp.where(path.earning, step(path.states, path.decisions)[0], 0.0)
         unit = (jnp.mean(jnp.abs(rewards)) + 1e-9) / jnp.max(scale) ** 2
@@ -101,11 +101,11 @@ def polished(
         )
 
     nothing = Feedback(jnp.zeros((1, steps, width)), jnp.zeros((1, steps, width, m)))
-    path = Path(decisions, jnp.zeros((steps, m)), live, jnp.asarray(-jnp.inf))
+    path = Trajectory(decisions, jnp.zeros((steps, m)), live, jnp.asarray(-jnp.inf))
     return jax.lax.fori_loop(0, iterations, improved, followed(path, nothing)).decisions
 
 
-def _slopes(step: Step, path: Path) -> Slopes:
+def _slopes(step: Step, path: Trajectory) -> TrajectoryDerivatives:
     """One direction at a time for all periods at once; periods that earn nothing have no reward."""
     m = path.states.shape[1]
     points = jnp.concatenate([path.states, path.decisions], axis=1)
@@ -122,11 +122,15 @@ def _slopes(step: Step, path: Path) -> Slopes:
     bend = jnp.moveaxis(bends, 0, 2)
     sizes, axes = jnp.linalg.eigh((bend + jnp.swapaxes(bend, 1, 2)) / 2)
     down = jnp.einsum("tij,tj,tkj->tik", axes, jnp.minimum(sizes, 0.0), axes)
-    return Slopes(jax.grad(reward)(points), down, jnp.moveaxis(motions, 0, 2))
+    return TrajectoryDerivatives(jax.grad(reward)(points), down, jnp.moveaxis(motions, 0, 2))
 
 
 def _best_feedback(
-    slopes: Slopes, path: Path, low: Array, high: Array, prices: Float[Array, " p"]
+    slopes: TrajectoryDerivatives,
+    path: Trajectory,
+    low: Array,
+    high: Array,
+    prices: Float[Array, " p"],
 ) -> Feedback:
     """Backwards through the linear-quadratic problem, for each price of change.
 

@@ -18,21 +18,21 @@ from jaxtyping import Array, Float
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.policy import Player, Policy
+from kernelmdp.mdp.policy import Policy, PolicyPlayer
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import jit
-from kernelmdp.planners.icem import Memory, Search
-from kernelmdp.planners.ilqr import polished
-from kernelmdp.planners.imagination import (
+from kernelmdp.planners.icem import CrossEntropySearch, SearchState
+from kernelmdp.planners.ilqr import ilqr_refine
+from kernelmdp.planners.model_rollout import (
     OPTIMISM,
-    imagined_returns,
-    imagined_step,
-    luck_dimension,
-    outlook_shapes,
+    hallucinated_dimension,
+    prediction_shapes,
+    rollout_returns,
+    rollout_step,
 )
-from kernelmdp.planners.laws import Coloured, Frequencies, Law
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
+from kernelmdp.planners.proposals import CategoricalProposal, ColouredGaussian, ProposalDistribution
 from kernelmdp.types import ArrayLike, Key, Period
 
 
@@ -41,28 +41,28 @@ class MPCPlanner(Planner):
     """Plans ``horizon`` steps ahead at every period, by the improved cross-entropy method.
 
     Each of ``iterations`` turns scores ``samples`` sequences of actions and moves towards the
-    ``elites`` best of them; a share ``keep`` of these stays for the next turn and period, and
-    ``momentum`` is what stays of the law they were drawn from. A share ``explore`` of every turn
+    ``elites`` best of them; a share ``reuse_fraction`` of these stays for the next turn and period, and
+    ``momentum`` is what stays of the law they were drawn from. A share ``exploration_fraction`` of every turn
     is drawn as if nothing were known: where rewards are sparse, the best of the first turn are
     those that do nothing. Draws have the spectrum f^−``noise_exponent`` along time, and
     ``initial_std`` of half the range of actions as their first deviation. Returns are means over
     ``particles`` draws of the transition's noise, or without noise for 1; by default 4 where there
     is noise of a known size. The best is then bettered
-    ``polish`` times by linear-quadratic regulation along its path (not for finite actions). The
+    ``ilqr_iterations`` times by linear-quadratic regulation along its path (not for finite actions). The
     first period of an episode takes the best of ``first_rounds`` searches, each polished as many
     times more: what is begun on one hill is seldom ended on another. ``optimism`` says how a
     family's next state is chosen: searched in the "ball" of plausible ones, in the "box" around it,
     or not at all with a "bonus" of L times its radius.
 
     >>> from kernelmdp import Box
-    >>> from kernelmdp.mdp import MDP, SILENT, Known
+    >>> from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
     >>> mdp = MDP(
-    ...     Known(lambda z: -(z[:, 0] ** 2), lambda z: z[:, :1] + z[:, 1:]),
+    ...     MeanModel(lambda z: -(z[:, 0] ** 2), lambda z: z[:, :1] + z[:, 1:]),
     ...     states=Box([-2.0], [2.0]),
     ...     actions=Box([-0.5], [0.5]),
     ...     horizon=4,
-    ...     reward_noise=SILENT,
-    ...     transition_noise=SILENT,
+    ...     reward_noise=NO_NOISE,
+    ...     transition_noise=NO_NOISE,
     ... )
     >>> plan = MPCPlanner(horizon=4, samples=40).plan(mdp, key=jax.random.key(0))
     >>> plan.policy([1.2], 0).round(2).tolist(), round(plan.value([1.2]), 1)
@@ -75,41 +75,41 @@ class MPCPlanner(Planner):
     samples: int = 40
     elites: int = 6
     iterations: int = 2
-    keep: float = 0.3
-    explore: float = 0.1
+    reuse_fraction: float = 0.3
+    exploration_fraction: float = 0.1
     noise_exponent: float = 1.5
     momentum: float = 0.1
     initial_std: float = 0.7
     particles: int | None = None
     first_rounds: int = 10
-    polish: int = 2
+    ilqr_iterations: int = 2
     optimism: str = "ball"
     #: Draws of the noise where it is known and ``particles`` are not given: without them the true
     #: model's planner loses the noisy cart-pole, with 4 it does not.
     noise_particles: int = 4
     #: Share of a step's reward that changes of the state in the last step of a plan may cost, where
     #: episodes may end: of plans that earn the same, one that ends at rest lasts longest.
-    terminal_motion_penalty: float = 0.01
+    terminal_velocity_penalty: float = 0.01
     #: Prices of change of the polish, in units of the mean reward for a large change of a decision,
     #: and lengths of step tried with each: from a free step to one that hardly moves.
-    polish_prices: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0)
-    polish_lengths: tuple[float, ...] = (1.0, 0.4, 0.1)
+    ilqr_regularisers: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0)
+    ilqr_step_lengths: tuple[float, ...] = (1.0, 0.4, 0.1)
     #: Of finite actions: the least share of an option, so that none dies out, and the share of the
     #: frequencies carried from one period to the next.
-    least_share: float = 0.02
-    carried: float = 0.5
+    minimum_share: float = 0.02
+    carry_over: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("horizon", "elites", "iterations", "first_rounds"):
             integer(name, getattr(self, name), least=1)
         if self.particles is not None:
             integer("particles", self.particles, least=1)
-        integer("polish", self.polish, least=0)
+        integer("ilqr_iterations", self.ilqr_iterations, least=0)
         choice("optimism", self.optimism, OPTIMISM)
         positive_number("initial_std", self.initial_std)
         if not (np.isfinite(self.noise_exponent) and self.noise_exponent >= 0):
             raise ArgumentError("noise_exponent", "finite and at least 0", self.noise_exponent)
-        for name in ("keep", "momentum", "explore"):
+        for name in ("reuse_fraction", "momentum", "exploration_fraction"):
             if not 0 <= getattr(self, name) < 1:
                 raise ArgumentError(name, "at least 0 and below 1", getattr(self, name))
         # Were all samples elites, no turn would choose anything.
@@ -126,12 +126,12 @@ class MPCPlanner(Planner):
         if len(mdp.actions.parts) > 1:
             raise ArgumentError("actions", "a box or a finite set", mdp.actions)
         if self.optimism == "bonus":
-            outlook = outlook_shapes(mdp)
-            if outlook.root is not None or outlook.sides is not None:
+            prediction = prediction_shapes(mdp)
+            if prediction.root is not None or prediction.sides is not None:
                 raise ArgumentError(
                     "optimism", "'ball' or 'box' for ellipsoids and boxes", "'bonus'"
                 )
-            if outlook.radius is not None and not np.isfinite(float(mdp.lipschitz)):
+            if prediction.radius is not None and not np.isfinite(float(mdp.lipschitz)):
                 raise ArgumentError("optimism", "'ball' or 'box' where L is infinite", "'bonus'")
         return MPCPlan(policy=MPC(mdp, key, self))
 
@@ -143,29 +143,35 @@ class MPCPlanner(Planner):
         sizes = noise.standard_deviations(mdp.mean_dimension)
         return self.noise_particles if sizes.any() and not noise.estimated else 1
 
-    def search(self, mdp: MDP) -> Search:
+    def search(self, mdp: MDP) -> CrossEntropySearch:
         """The search of one decision."""
         steps = min(self.horizon, mdp.horizon)
-        return Search(
-            laws=_laws(self, mdp.actions, luck_dimension(mdp, self.optimism), steps),
-            turns=self.iterations,
+        return CrossEntropySearch(
+            proposals=_proposals(
+                self, mdp.actions, hallucinated_dimension(mdp, self.optimism), steps
+            ),
+            iterations=self.iterations,
             samples=self.samples,
             elites=self.elites,
-            kept=max(1, round(self.keep * self.elites)),
+            reused=max(1, round(self.reuse_fraction * self.elites)),
             momentum=self.momentum,
             exponent=self.noise_exponent,
-            explorers=round(self.explore * (self.samples - self.elites)),
+            explorers=round(self.exploration_fraction * (self.samples - self.elites)),
         )
 
 
-def _laws(planner: MPCPlanner, actions: Domain, luck: int, steps: int) -> tuple[Law, ...]:
+def _proposals(
+    planner: MPCPlanner, actions: Domain, hallucinated_control: int, steps: int
+) -> tuple[ProposalDistribution, ...]:
     """The laws of actions and of luck, a number in [−1, 1] for each coordinate of the state."""
-    first: Law
+    first: ProposalDistribution
     if actions.points is not None:
-        first = Frequencies(steps, actions.points, planner.least_share, planner.carried)
+        first = CategoricalProposal(
+            steps, actions.points, planner.minimum_share, planner.carry_over
+        )
     else:
         first = _coloured(planner, steps, actions.bounds, actions.extent)
-    ends = -np.ones(luck), np.ones(luck)
+    ends = -np.ones(hallucinated_control), np.ones(hallucinated_control)
     return first, _coloured(planner, steps, ends, ends)
 
 
@@ -174,10 +180,10 @@ def _coloured(
     steps: int,
     bounds: tuple[np.ndarray, np.ndarray],
     extent: tuple[np.ndarray, np.ndarray],
-) -> Coloured:
+) -> ColouredGaussian:
     low, high = extent
     rows = (*bounds, (low + high) / 2, planner.initial_std * (high - low) / 2)
-    return Coloured(steps, *(tuple(map(float, row)) for row in rows))
+    return ColouredGaussian(steps, *(tuple(map(float, row)) for row in rows))
 
 
 class MPC(Policy):
@@ -198,53 +204,62 @@ class MPC(Policy):
     planner: MPCPlanner = eqx.field(static=True)
 
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
-        return self.think(self.begin(states.shape[0]), states, period)[0]
+        return self.replan(self.reset(states.shape[0]), states, period)[0]
 
-    def begin(self, count: int) -> Memory:
-        memory = self.planner.search(self.mdp).begin()
+    def reset(self, count: int) -> SearchState:
+        memory = self.planner.search(self.mdp).reset()
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (count, *leaf.shape)), memory)
 
     def decide(
-        self, memory: Memory, states: Float[Array, "n m"], period: Period
-    ) -> tuple[Float[Array, "n q"], Memory]:
-        actions, _, memory = self.think(memory, states, period)
+        self, memory: SearchState, states: Float[Array, "n m"], period: Period
+    ) -> tuple[Float[Array, "n q"], SearchState]:
+        actions, _, memory = self.replan(memory, states, period)
         return actions, memory
 
     def player(self) -> Callable[[Any, int], np.ndarray]:
-        return Player(self)
+        return PolicyPlayer(self)
 
-    def think(
-        self, memory: Memory, states: Float[Array, "n m"], period: Period
-    ) -> tuple[Float[Array, "n q"], Float[Array, " n"], Memory]:
+    def replan(
+        self, memory: SearchState, states: Float[Array, "n m"], period: Period
+    ) -> tuple[Float[Array, "n q"], Float[Array, " n"], SearchState]:
         """Actions, the returns they are planned to begin, and the memory after."""
         planner, mdp = self.planner, self.mdp
         search = planner.search(mdp)
         search_key, noise_key = jax.random.split(jax.random.fold_in(self.key, period))
         noise = None
         if (particles := planner.particles_in(mdp)) > 1:
-            shape = (search.laws[0].steps, particles, mdp.states.dimension)
+            shape = (search.proposals[0].steps, particles, mdp.states.dimension)
             noise = mdp.transition_noise.draw(shape, key=noise_key)
 
         # With nothing remembered yet, and all of the episode to come, it is worth thinking longer.
         rounds = jnp.where(jnp.asarray(period) == 0, planner.first_rounds, 1)
 
-        def one(memory: Memory, state: Array) -> tuple[Array, Array, Memory]:
-            def worth(decisions: Array, unrest: float = 0.0) -> Array:
-                actions, luck = search.split(decisions)
+        def one(memory: SearchState, state: Array) -> tuple[Array, Array, SearchState]:
+            def worth(decisions: Array, terminal_velocity_penalty: float = 0.0) -> Array:
+                actions, hallucinated_control = search.split(decisions)
                 optimism = planner.optimism
-                return imagined_returns(
-                    mdp, state, period, actions, luck, noise, optimism=optimism, unrest=unrest
+                return rollout_returns(
+                    mdp,
+                    state,
+                    period,
+                    actions,
+                    hallucinated_control,
+                    noise,
+                    optimism=optimism,
+                    terminal_velocity_penalty=terminal_velocity_penalty,
                 )
 
             def score(decisions: Array) -> Array:
-                return worth(decisions, planner.terminal_motion_penalty)
+                return worth(decisions, planner.terminal_velocity_penalty)
 
-            def polish(decisions: Array) -> Array:
-                return self._polished(search, state, period, decisions, planner.polish * rounds)
+            def refine(decisions: Array) -> Array:
+                return self._ilqr_refined(
+                    search, state, period, decisions, planner.ilqr_iterations * rounds
+                )
 
-            slopes = planner.polish > 0 and not mdp.actions.finite
+            slopes = planner.ilqr_iterations > 0 and not mdp.actions.finite
             found, after = search(
-                memory, score, key=search_key, rounds=rounds, polish=polish if slopes else None
+                memory, score, key=search_key, rounds=rounds, refine=refine if slopes else None
             )
             best = found.score if mdp.termination is None else worth(found.decisions[None])[0]
             return search.split(found.decisions[0])[0], best, after
@@ -255,21 +270,28 @@ class MPC(Policy):
         alone = one(jax.tree.map(lambda leaf: leaf[0], memory), states[0])
         return jax.tree.map(lambda leaf: leaf[None], alone)
 
-    def _polished(
-        self, search: Search, start: Array, period: Period, decisions: Array, iterations: ArrayLike
+    def _ilqr_refined(
+        self,
+        search: CrossEntropySearch,
+        start: Array,
+        period: Period,
+        decisions: Array,
+        iterations: ArrayLike,
     ) -> Array:
         mdp, planner = self.mdp, self.planner
 
         def step(states: Array, chosen: Array) -> tuple[Array, Array, Array]:
-            actions, luck = search.split(chosen)
-            return imagined_step(mdp, states, actions, luck, optimism=planner.optimism)
+            actions, hallucinated_control = search.split(chosen)
+            return rollout_step(
+                mdp, states, actions, hallucinated_control, optimism=planner.optimism
+            )
 
-        boxes = [law for law in search.laws if isinstance(law, Coloured)]
+        boxes = [law for law in search.proposals if isinstance(law, ColouredGaussian)]
         low, high, scale = (
             jnp.asarray([number for law in boxes for number in getattr(law, name)])
             for name in ("low", "high", "spread")
         )
-        return polished(
+        return ilqr_refine(
             step,
             start,
             decisions,
@@ -279,8 +301,8 @@ class MPC(Policy):
             live=jnp.asarray(period) + jnp.arange(decisions.shape[0]) < mdp.horizon,
             difference=mdp.states.difference,
             iterations=iterations,
-            prices=planner.polish_prices,
-            lengths=planner.polish_lengths,
+            prices=planner.ilqr_regularisers,
+            lengths=planner.ilqr_step_lengths,
         )
 
 
@@ -301,11 +323,11 @@ class MPCPlan(Plan):
         """The return planned at the first period; NaN when the episode is longer than the plan."""
         if self.policy.planner.horizon < self.policy.mdp.horizon:
             return float("nan")
-        return float(_hoped_return(self.policy, np.asarray(state, float)[None, :]))
+        return float(_planned_return(self.policy, np.asarray(state, float)[None, :]))
 
 
 @jit
-def _hoped_return(policy: MPC, states: ArrayLike) -> Array:
+def _planned_return(policy: MPC, states: ArrayLike) -> Array:
     low, high = (policy.mdp.horizon * bound for bound in policy.mdp.reward_range)
     rows = jnp.asarray(states)
-    return jnp.clip(policy.think(policy.begin(1), rows, jnp.asarray(0))[1][0], low, high)
+    return jnp.clip(policy.replan(policy.reset(1), rows, jnp.asarray(0))[1][0], low, high)

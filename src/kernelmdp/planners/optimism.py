@@ -25,54 +25,58 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp.grid import Places, StateGrid, Stencil
-from kernelmdp.mdp.model import Outlook
+from kernelmdp.mdp.model import Prediction
 from kernelmdp.mdp.noise import onto_simplex
-from kernelmdp.planners.choice import Choice, running_maxima
+from kernelmdp.mdp.state_grid import StateGrid, Stencil, TablePositions
 from kernelmdp.planners.dilation import Boxes, Discs
+from kernelmdp.planners.optimistic_backup import OptimisticBackup, running_maxima
 
 NARROWINGS, FAR = 16, 1e6  # of the ball in the simplex, and its largest multiplier
 TINY = 1e-300
 DIRECTIONS, SHELLS = 16, (0.5, 1.0)  # of candidates in an ellipsoid
 
 
-class Plain(Choice):
+class PlainBackup(OptimisticBackup):
     """There is nothing to choose."""
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> Places:
-        return self.grid.stencil(outlook.state)
+    def locate(self, prediction: Prediction, ladder: Array, lipschitz: Array) -> TablePositions:
+        return self.grid.stencil(prediction.state)
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: Places) -> Float[Array, " n"]:
+    def read(self, prepared: Array, places: TablePositions) -> Float[Array, " n"]:
         return places.read(prepared)
 
 
-class Bonus(Choice):
+class BonusBackup(OptimisticBackup):
     """W(Π μ) + L ρ."""
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Places, Array]:
-        assert outlook.radius is not None
-        bonus = jnp.where(outlook.radius > 0, lipschitz * outlook.radius, 0.0)
-        return self.grid.stencil(outlook.state), bonus
+    def locate(
+        self, prediction: Prediction, ladder: Array, lipschitz: Array
+    ) -> tuple[TablePositions, Array]:
+        assert prediction.radius is not None
+        bonus = jnp.where(prediction.radius > 0, lipschitz * prediction.radius, 0.0)
+        return self.grid.stencil(prediction.state), bonus
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: tuple[Places, Array]) -> Float[Array, " n"]:
+    def read(self, prepared: Array, places: tuple[TablePositions, Array]) -> Float[Array, " n"]:
         return places[0].read(prepared) + places[1]
 
 
-class TableBonus(Choice):
+class TableBonusBackup(OptimisticBackup):
     """Tables: ⟨p, V⟩ + ρ|V − mean(V)|, at most max V: the ball without "probabilities ≥ 0".
 
-    An upper bound of what ``Simplex`` finds, for tables too large for a search.
+    An upper bound of what ``SimplexBackup`` finds, for tables too large for a search.
     """
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Array, Array]:
-        assert outlook.radius is not None
-        return onto_simplex(outlook.state), outlook.radius * self.metric[0]
+    def locate(
+        self, prediction: Prediction, ladder: Array, lipschitz: Array
+    ) -> tuple[Array, Array]:
+        assert prediction.radius is not None
+        return onto_simplex(prediction.state), prediction.radius * self.metric[0]
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> tuple[Array, Array]:
         return table, jnp.linalg.norm(table - jnp.mean(table))
@@ -93,15 +97,15 @@ class _Range(NamedTuple):
     empty: Array
 
 
-class Interval(Choice):
+class IntervalBackup(OptimisticBackup):
     """One dimension: the larger of both ends and of the nodes between them."""
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> _Range:
-        assert outlook.radius is not None
+    def locate(self, prediction: Prediction, ladder: Array, lipschitz: Array) -> _Range:
+        assert prediction.radius is not None
         count, step = self.grid.lattice_shape[0], float(self.grid.spacing[0])
         origin = float(self.grid.lattice[0, 0])
-        place = (outlook.state[:, 0] - origin) / step
-        reach = outlook.radius * self.metric[0] / step
+        place = (prediction.state[:, 0] - origin) / step
+        reach = prediction.radius * self.metric[0] / step
         top = count - 1
         if self.grid.states.periodic:  # three turns side by side; half a turn reaches everything
             place, reach, top = (
@@ -138,12 +142,14 @@ class Interval(Choice):
         return jnp.where(places.empty, best, jnp.maximum(best, inside))
 
 
-class Candidates(Choice):
+class EllipsoidBackup(OptimisticBackup):
     """An ellipsoid mean + root·(unit ball): the best of members spread over it."""
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Array, Array]:
-        assert outlook.root is not None
-        return outlook.state, outlook.root
+    def locate(
+        self, prediction: Prediction, ladder: Array, lipschitz: Array
+    ) -> tuple[Array, Array]:
+        assert prediction.root is not None
+        return prediction.state, prediction.root
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
         return table
@@ -170,7 +176,7 @@ class Candidates(Choice):
         return np.concatenate([shell * sphere for shell in SHELLS])
 
 
-class Simplex(Choice):
+class SimplexBackup(OptimisticBackup):
     """Tables: the best distribution p in the ball around the mean, max ⟨p, V⟩ (math D4).
 
     With the multiplier x of the ball's constraint the best p is the nearest distribution to
@@ -178,10 +184,12 @@ class Simplex(Choice):
     where the ball ends.
     """
 
-    def locate(self, outlook: Outlook, ladder: Array, lipschitz: Array) -> tuple[Array, Array]:
-        assert outlook.radius is not None
+    def locate(
+        self, prediction: Prediction, ladder: Array, lipschitz: Array
+    ) -> tuple[Array, Array]:
+        assert prediction.radius is not None
         # The nearest distribution is no farther from the truth than the mean itself (math B14).
-        return onto_simplex(outlook.state), outlook.radius * self.metric[0]
+        return onto_simplex(prediction.state), prediction.radius * self.metric[0]
 
     def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
         return table
@@ -224,36 +232,38 @@ class Simplex(Choice):
         return jnp.where(jnp.isfinite(radius), best, high)
 
 
-def choice_for(
-    optimism: str, grid: StateGrid, metric: tuple[float, ...], outlook: Outlook
-) -> Choice:
+def backup_for(
+    optimism: str, grid: StateGrid, metric: tuple[float, ...], prediction: Prediction
+) -> OptimisticBackup:
     """The way to choose, from what the outlook (or its shapes) has and the word given."""
-    if outlook.certain:
-        return Plain(grid, metric)
+    if prediction.certain:
+        return PlainBackup(grid, metric)
     if grid.noise.categorical:
-        if outlook.radius is None:
+        if prediction.radius is None:
             raise ArgumentError("shape", "'trace' or 'lmax' for a table", "another")
-        return TableBonus(grid, metric) if optimism == "bonus" else Simplex(grid, metric)
+        return (
+            TableBonusBackup(grid, metric) if optimism == "bonus" else SimplexBackup(grid, metric)
+        )
     if optimism == "bonus":
-        if outlook.radius is None:
+        if prediction.radius is None:
             raise ArgumentError("optimism", "'ball' for ellipsoids and boxes", "'bonus'")
-        return Bonus(grid, metric)
+        return BonusBackup(grid, metric)
     if grid.states.finite:
         raise ArgumentError("optimism", "'bonus' for a finite set of states", repr(optimism))
-    if outlook.root is not None:
-        return Candidates(grid, metric)
-    if outlook.sides is not None:
+    if prediction.root is not None:
+        return EllipsoidBackup(grid, metric)
+    if prediction.sides is not None:
         return Boxes(grid, metric)
-    return Interval(grid, metric) if grid.states.dimension == 1 else Discs(grid, metric)
+    return IntervalBackup(grid, metric) if grid.states.dimension == 1 else Discs(grid, metric)
 
 
-def with_radius(outlook: Outlook, metric: tuple[float, ...]) -> Outlook:
+def with_radius(prediction: Prediction, metric: tuple[float, ...]) -> Prediction:
     """In one dimension an ellipsoid or a box is an interval."""
-    if outlook.state.shape[1] > 1 or outlook.certain or outlook.radius is not None:
-        return outlook
-    if outlook.sides is not None:
-        half = outlook.sides[:, 0]
+    if prediction.state.shape[1] > 1 or prediction.certain or prediction.radius is not None:
+        return prediction
+    if prediction.sides is not None:
+        half = prediction.sides[:, 0]
     else:
-        assert outlook.root is not None
-        half = jnp.abs(outlook.root[:, 0, 0])
-    return outlook._replace(radius=half / metric[0], root=None, sides=None)
+        assert prediction.root is not None
+        half = jnp.abs(prediction.root[:, 0, 0])
+    return prediction._replace(radius=half / metric[0], root=None, sides=None)

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.modules import jit
-from kernelmdp.planners.optimism import choice_for, with_radius
+from kernelmdp.planners.optimism import backup_for, with_radius
 
 
 @jit
@@ -33,16 +33,16 @@ def pessimistic_values(
 
     def backup(after: Array, period: Array) -> tuple[Array, Array]:
         actions = policy.at_nodes(grid, period)
-        outlook = family.model(jnp.concatenate([nodes, actions], axis=1))
-        outlook = with_radius(outlook, family.metric)
-        chooser = choice_for(optimism, grid, family.metric, outlook)
-        ladder = chooser.ladder_for(outlook)
-        places = chooser.locate(outlook, ladder, family.lipschitz)
+        prediction = family.model(jnp.concatenate([nodes, actions], axis=1))
+        prediction = with_radius(prediction, family.metric)
+        chooser = backup_for(optimism, grid, family.metric, prediction)
+        ladder = chooser.ladder_for(prediction)
+        places = chooser.locate(prediction, ladder, family.lipschitz)
         # The least of U is minus the largest of −U.
         worst = -chooser.read(chooser.prepare(-grid.expectation(after), ladder), places)
-        reward = outlook.reward
-        if outlook.reward_width is not None:
-            reward = reward - outlook.reward_width
+        reward = prediction.reward
+        if prediction.reward_width is not None:
+            reward = reward - prediction.reward_width
         left: Any = (family.horizon - period).astype(worst.dtype)
         bounds = [left * end if math.isfinite(end) else end for end in (low, high)]
         values = jnp.clip(jnp.clip(reward, low, high) + worst, *bounds)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from kernelmdp.mdp.grid import StateGrid
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import ArrayLike
 
@@ -52,12 +52,12 @@ class ValueTable(NamedTuple):
     grid: StateGrid
 
 
-class Unplanned(Plan):
+class UnplannedPolicy(Plan):
     """A policy that nobody planned: its value is not known.
 
     >>> import jax.numpy as jnp
-    >>> from kernelmdp.mdp.policy import Sequence
-    >>> Unplanned(policy=Sequence(jnp.zeros((3, 1)))).value([0.0])
+    >>> from kernelmdp.mdp.policy import OpenLoopPolicy
+    >>> UnplannedPolicy(policy=OpenLoopPolicy(jnp.zeros((3, 1)))).value([0.0])
     nan
     """
 

@@ -38,7 +38,7 @@ class Planner(Protocol):
     """
 
     #: Whether plans are tables over the states, for which state spaces need bounds.
-    tabulates: ClassVar[bool] = False
+    uses_grid: ClassVar[bool] = False
     #: Whether plans are optimal but for the spacing of a grid: those the theorems are about.
     optimal: ClassVar[bool] = False
 
@@ -75,6 +75,6 @@ class Planner(Protocol):
         return True
 
     @classmethod
-    def suited_to(cls, problem: Problem) -> "Planner":
+    def for_problem(cls, problem: Problem) -> "Planner":
         """A planner with the sizes that suit a problem."""
         return cls()

@@ -6,13 +6,13 @@ from typing import Any
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.problem import Problem
-from kernelmdp.planners.arms import ArmPlanner
-from kernelmdp.planners.certified import CertifiedPlanner
-from kernelmdp.planners.grid import GridPlanner
+from kernelmdp.planners.arm_planner import ArmPlanner
+from kernelmdp.planners.certified_planner import CertifiedPlanner
+from kernelmdp.planners.grid_planner import GridPlanner
 from kernelmdp.planners.mpc import MPCPlanner
 from kernelmdp.planners.planner import Planner
-from kernelmdp.planners.riccati import RiccatiPlanner
-from kernelmdp.planners.tolerance import TolerancePlanner
+from kernelmdp.planners.riccati_planner import RiccatiPlanner
+from kernelmdp.planners.tolerance_planner import TolerancePlanner
 from kernelmdp.registry import Registry
 
 #: From a problem to a planner with the sizes that suit it.
@@ -23,7 +23,7 @@ PlannerLike = str | Planner | Mapping[str, object]
 
 def bonus_planner(problem: Problem) -> GridPlanner:
     """A grid planner whose optimism is a bonus of L times the radius."""
-    return dataclasses.replace(GridPlanner.suited_to(problem), optimism="bonus")
+    return dataclasses.replace(GridPlanner.for_problem(problem), optimism="bonus")
 
 
 #: Classes of planners, or functions from a problem to a planner, by name.
@@ -57,7 +57,7 @@ def as_planner(given: PlannerLike, problem: Problem) -> Planner:
     changes = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = changes.pop("name", "auto")
     maker: Any = PLANNERS.find(problem.planner if name == "auto" else name)
-    planner: Any = getattr(maker, "suited_to", maker)(problem)
+    planner: Any = getattr(maker, "for_problem", maker)(problem)
     if not isinstance(planner, Planner):
         raise ArgumentError("planner", "a planner or the name of one", repr(given))
     changes = {k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()}

@@ -13,7 +13,7 @@ from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.heavy_tails import HeavyTails
 from kernelmdp.priors.hyperparameters import Hyperparameters
 from kernelmdp.priors.norm_ball import NormBall
-from kernelmdp.priors.prior import Prior, Setting, State
+from kernelmdp.priors.prior import Prior, PriorProblem, PriorState
 from kernelmdp.priors.unknown_noise import UnknownNoise
 from kernelmdp.registry import Registry
 
@@ -25,8 +25,8 @@ __all__ = [
     "Hyperparameters",
     "NormBall",
     "Prior",
-    "Setting",
-    "State",
+    "PriorProblem",
+    "PriorState",
     "UnknownNoise",
     "as_prior",
     "check_prior",

@@ -36,7 +36,7 @@ class Diagnostics(NamedTuple):
 EXACT = Diagnostics(1.0, math.inf, 1.0, 0, True)
 
 
-def worst(parts: Iterable[Diagnostics]) -> Diagnostics:
+def worst_diagnostics(parts: Iterable[Diagnostics]) -> Diagnostics:
     """One line for several groups of chains."""
     found = list(parts)
     if not found:
@@ -102,7 +102,7 @@ def _effective(x: Float[np.ndarray, "chains n"]) -> float:
     return chains * n / max(time, 1 / math.log10(chains * n))
 
 
-def judged(
+def diagnose(
     found: tuple[float, float], *, acceptance: float, divergences: int = 0, moves: int
 ) -> Diagnostics:
     """Diagnostics of a segment of ``moves`` moves, from what ``mixing`` found."""

@@ -23,13 +23,13 @@ from jaxtyping import Array, Bool, Float, Int
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Noise
 from kernelmdp.numerics.checks import integer
-from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
+from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
-from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.prior import Prior, PriorProblem
 from kernelmdp.priors.sampling import slice_steps
-from kernelmdp.priors.segments import Segment, moved
-from kernelmdp.priors.unknown import Columns, random_member
+from kernelmdp.priors.weight_space import WeightColumns, random_member
 from kernelmdp.types import Key
 
 #: Rows there is room for at first; the room doubles, and programs are compiled for each size.
@@ -40,10 +40,10 @@ REWEIGHTINGS = 8
 FACTORS = 4
 
 
-class Seen(Module):
+class StudentTState(Module):
     """Rows seen so far, with room for more, and the chains of each column."""
 
-    columns: Columns
+    columns: WeightColumns
     features: Float[Array, "N r"]
     targets: Float[Array, "N p"]
     count: Int[Array, ""]
@@ -92,12 +92,12 @@ class HeavyTails(Prior):
         return noise.standard_deviations(dimension) * np.sqrt((nu - 2) / nu)
 
     def start(
-        self, columns: Columns, setting: Setting, place: str, *, key: Key
+        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         r, p, dtype = columns.rank, columns.count, columns.root.dtype
         noise = setting.reward_noise if place == "reward" else setting.transition_noise
         nothing = jnp.zeros((r, p), dtype)
-        seen = Seen(
+        seen = StudentTState(
             columns=columns,
             features=jnp.zeros((ROOM, r), dtype),
             targets=jnp.zeros((ROOM, p), dtype),
@@ -118,11 +118,11 @@ class HeavyTails(Prior):
     ) -> tuple[Any, Diagnostics]:
         before, degrees = learned
 
-        def run(seen: Seen, key: Key) -> tuple[Seen, Segment]:
+        def run(seen: StudentTState, key: Key) -> tuple[StudentTState, Segment]:
             mode, positions, found = _segment(seen, degrees, self.moves, self.slices, key)
             return changed(seen, mode=mode, positions=positions), found
 
-        seen, diagnostics = moved(with_rows(before, features, targets), run, key=key)
+        seen, diagnostics = run_segment(with_rows(before, features, targets), run, key=key)
         return (seen, degrees), diagnostics
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
@@ -132,7 +132,9 @@ class HeavyTails(Prior):
         return learned[0].average
 
 
-def with_rows(seen: Seen, features: Float[Array, "h r"], targets: Float[Array, "h p"]) -> Seen:
+def with_rows(
+    seen: StudentTState, features: Float[Array, "h r"], targets: Float[Array, "h p"]
+) -> StudentTState:
     """More rows; the room for them doubles when they do not fit."""
     count, room = int(seen.count), seen.features.shape[0]
     while room < count + features.shape[0]:
@@ -160,7 +162,7 @@ def _put(
 
 @jit
 def _segment(
-    seen: Seen, degrees: float, moves: int, slices: int, key: Key
+    seen: StudentTState, degrees: float, moves: int, slices: int, key: Key
 ) -> tuple[Array, Array, Segment]:
     """Mode, last positions, and what there is to say of the chains."""
     rows = jnp.arange(seen.features.shape[0], dtype=seen.count.dtype)

@@ -28,14 +28,14 @@ from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior, posterior
 from kernelmdp.numerics.checks import integer
-from kernelmdp.numerics.factor import cholesky, solve_lower, solve_lower_transposed
+from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
-from kernelmdp.priors.prior import Prior, Setting
+from kernelmdp.priors.prior import Prior, PriorProblem
 from kernelmdp.priors.sampling import default_promotion
-from kernelmdp.priors.segments import Segment, moved
-from kernelmdp.priors.statistics import Statistics
-from kernelmdp.priors.unknown import Columns
+from kernelmdp.priors.sufficient_statistics import Statistics
+from kernelmdp.priors.weight_space import WeightColumns
 from kernelmdp.types import Key
 
 #: Deviations of the log-lengthscale below the kernel's for which the basis is compiled, and how
@@ -50,10 +50,10 @@ NEWTON, STEP, DOUBLINGS = 4, 0.7, 6
 DIFFERENCE = 1e-3
 
 
-class Tuned(Module):
+class HyperparameterState(Module):
     """What was seen, and chains of θ."""
 
-    columns: Columns
+    columns: WeightColumns
     statistics: Statistics
     spreads: Float[Array, " k"]  # prior deviations of θ
     mode: Float[Array, " k"]
@@ -106,8 +106,8 @@ class Hyperparameters(Prior):
         made = posterior(
             kernel, noise_variance=own.noise_variance, domain=own.domain, tolerance=tolerance
         )
-        remembered = own.engines[0].remembered
-        return made if remembered is None else made.remember(remembered.points)
+        cached = own.engines[0].cached
+        return made if cached is None else made.cache_at(cached.points)
 
     @property
     def free(self) -> tuple[int, ...]:
@@ -119,12 +119,12 @@ class Hyperparameters(Prior):
         return self.lengthscale, self.signal, self.noise
 
     def start(
-        self, columns: Columns, setting: Setting, place: str, *, key: Key
+        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         spreads = jnp.array([self._spreads[i] for i in self.free], columns.root.dtype)
         nothing = jnp.zeros_like(spreads)
         draws = jax.random.normal(key, (self.chains, len(self.free)), columns.root.dtype)
-        own = Tuned(
+        own = HyperparameterState(
             columns=columns,
             statistics=Statistics.none(columns),
             spreads=spreads,
@@ -136,7 +136,7 @@ class Hyperparameters(Prior):
             return own, EXACT
         return self._moved(changed(own, positions=self._started(own)), key)
 
-    def _started(self, own: Tuned) -> Float[Array, "chains k"]:
+    def _started(self, own: HyperparameterState) -> Float[Array, "chains k"]:
         """Starts where the user's log-density is finite; ArgumentError when there is none."""
         values = np.asarray(_log_priors(self, own))
         good = np.flatnonzero(np.isfinite(values))
@@ -159,12 +159,12 @@ class Hyperparameters(Prior):
         seen = learned.statistics.after(features, targets)
         return self._moved(changed(learned, statistics=seen), key)
 
-    def _moved(self, own: Tuned, key: Key) -> tuple[Tuned, Diagnostics]:
-        def run(own: Tuned, key: Key) -> tuple[Tuned, Segment]:
+    def _moved(self, own: HyperparameterState, key: Key) -> tuple[HyperparameterState, Diagnostics]:
+        def run(own: HyperparameterState, key: Key) -> tuple[HyperparameterState, Segment]:
             mode, positions, found = _chains(self, own, self.steps, key)
             return changed(own, mode=mode, positions=positions), found
 
-        return moved(own, run, key=key)
+        return run_segment(own, run, key=key)
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         return _weights(self, learned, key)
@@ -189,7 +189,7 @@ def factors_of(prior: Hyperparameters, theta: Float[Array, " k"]) -> Float[Array
 
 
 def prior_root(
-    prior: Hyperparameters, columns: Columns, factors: Float[Array, " 3"]
+    prior: Hyperparameters, columns: WeightColumns, factors: Float[Array, " 3"]
 ) -> Float[Array, "r r"]:
     """L with LLᵀ = S(θ).
 
@@ -204,7 +204,9 @@ def prior_root(
     return jnp.exp(0.5 * factors[1]) * cholesky(covariance + JITTER * identity)
 
 
-def log_density(prior: Hyperparameters, own: Tuned, theta: Float[Array, " k"]) -> Float[Array, ""]:
+def log_density(
+    prior: Hyperparameters, own: HyperparameterState, theta: Float[Array, " k"]
+) -> Float[Array, ""]:
     """ln p(y | θ) + ln p(θ), up to a constant."""
     seen = own.statistics
     _, factor, pulled, variances = _conditional(prior, own, theta)
@@ -218,7 +220,7 @@ def log_density(prior: Hyperparameters, own: Tuned, theta: Float[Array, " k"]) -
 
 
 def _conditional(
-    prior: Hyperparameters, own: Tuned, theta: Array
+    prior: Hyperparameters, own: HyperparameterState, theta: Array
 ) -> tuple[Array, Array, Array, Array]:
     """L, Cholesky factors of M (p, r, r), LᵀΦᵀy (r, p), and noise variances (p,) given θ."""
     factors = factors_of(prior, theta)
@@ -232,7 +234,7 @@ def _conditional(
 
 
 @jit
-def _log_priors(prior: Hyperparameters, own: Tuned) -> Array:
+def _log_priors(prior: Hyperparameters, own: HyperparameterState) -> Array:
     assert prior.log_prior is not None
     values = [jnp.asarray(prior.log_prior(position), float) for position in own.positions]
     return jnp.stack(values)
@@ -240,7 +242,7 @@ def _log_priors(prior: Hyperparameters, own: Tuned) -> Array:
 
 @jit
 def _chains(
-    prior: Hyperparameters, own: Tuned, steps: int, key: Key
+    prior: Hyperparameters, own: HyperparameterState, steps: int, key: Key
 ) -> tuple[Array, Array, Segment]:
     """Mode, last positions, and what there is to say of the chains."""
     import blackjax
@@ -277,7 +279,7 @@ def _chains(
     return mode, drawn[:, -1], found
 
 
-def _laplace(prior: Hyperparameters, own: Tuned) -> tuple[Array, Array]:
+def _laplace(prior: Hyperparameters, own: HyperparameterState) -> tuple[Array, Array]:
     """A mode of θ by guarded Newton steps, and a root of the inverse curvature there.
 
     Both depend on the data alone and not on where the chains are, so that these stay invariant.
@@ -316,7 +318,7 @@ def _laplace(prior: Hyperparameters, own: Tuned) -> tuple[Array, Array]:
 
 
 def draw_given(
-    prior: Hyperparameters, own: Tuned, theta: Float[Array, " k"], *, key: Key
+    prior: Hyperparameters, own: HyperparameterState, theta: Float[Array, " k"], *, key: Key
 ) -> Float[Array, "r p"]:
     """ξ = Lη given θ, with η | y ~ N(M⁻¹LᵀΦᵀy/v, M⁻¹): exact."""
     root, factor, pulled, variances = _conditional(prior, own, theta)
@@ -333,14 +335,14 @@ def _solved(factor: Array, pulled: Array, variances: Array, noise: Array) -> Arr
 
 
 @jit
-def _weights(prior: Hyperparameters, own: Tuned, key: Key) -> Array:
+def _weights(prior: Hyperparameters, own: HyperparameterState, key: Key) -> Array:
     chain_key, weight_key = jax.random.split(key)
     chosen = jax.random.randint(chain_key, (), 0, own.positions.shape[0])
     return draw_given(prior, own, own.positions[chosen], key=weight_key)
 
 
 @jit
-def _mean_weights(prior: Hyperparameters, own: Tuned) -> Array:
+def _mean_weights(prior: Hyperparameters, own: HyperparameterState) -> Array:
     """The mean of the function given the mean of θ."""
     root, factor, pulled, variances = _conditional(prior, own, own.average)
     return root @ _solved(factor, pulled, variances, jnp.zeros_like(pulled))

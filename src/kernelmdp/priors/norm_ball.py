@@ -17,22 +17,22 @@ from jaxtyping import Array, Float
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
-from kernelmdp.priors.prior import Prior, Setting, State
+from kernelmdp.priors.prior import Prior, PriorProblem, PriorState
 from kernelmdp.priors.sampling import slice_steps
-from kernelmdp.priors.segments import Segment, moved
-from kernelmdp.priors.statistics import Statistics
-from kernelmdp.priors.unknown import Columns, random_member
+from kernelmdp.priors.sufficient_statistics import Statistics
+from kernelmdp.priors.weight_space import WeightColumns, random_member
 from kernelmdp.types import Key
 
 #: Draws tried at once, and how many times at most.
 BATCH, BATCHES = 2048, 512
 
 
-class Inside(Module):
+class NormBallState(Module):
     """What was seen, the ball, and chains within it (none when draws are by rejection)."""
 
-    columns: Columns
+    columns: WeightColumns
     statistics: Statistics
     bound: Float[Array, ""]
     positions: Float[Array, "chains r p"]
@@ -66,8 +66,8 @@ class NormBall(Prior):
         integer("chains", self.chains, least=2)
         integer("steps", self.steps, least=10)
 
-    def begin(self, setting: Setting, *, key: Key) -> tuple[State, Diagnostics]:
-        state, found = super().begin(setting, key=key)
+    def init(self, setting: PriorProblem, *, key: Key) -> tuple[PriorState, Diagnostics]:
+        state, found = super().init(setting, key=key)
         if len(state.transition.groups) > 1:
             raise ArgumentError(
                 "prior", "one kernel and one noise for all outputs (one ball)", self.name
@@ -75,7 +75,7 @@ class NormBall(Prior):
         return state, found
 
     def start(
-        self, columns: Columns, setting: Setting, place: str, *, key: Key
+        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         name = f"norm_{place}"
         bound = getattr(self, name) or getattr(setting, name)
@@ -85,7 +85,7 @@ class NormBall(Prior):
         # Pulled inside the ball, where every place is a sound start.
         starts = jax.random.normal(key, (self.chains, r, p), dtype)
         lengths = jnp.linalg.norm(starts.reshape(self.chains, -1), axis=1)[:, None, None]
-        own = Inside(
+        own = NormBallState(
             columns=columns,
             statistics=Statistics.none(columns),
             bound=jnp.asarray(bound, dtype),
@@ -112,12 +112,12 @@ class NormBall(Prior):
         rate = float(found) / float(tried)
         return own, EXACT._replace(acceptance=rate, mixed=bool(found))
 
-    def _moved(self, own: Inside, key: Key) -> tuple[Inside, Diagnostics]:
-        def run(own: Inside, key: Key) -> tuple[Inside, Segment]:
+    def _moved(self, own: NormBallState, key: Key) -> tuple[NormBallState, Diagnostics]:
+        def run(own: NormBallState, key: Key) -> tuple[NormBallState, Segment]:
             positions, found = _slices(own, self.steps, key)
             return changed(own, positions=positions), found
 
-        return moved(own, run, key=key)
+        return run_segment(own, run, key=key)
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         if self.method == "elliptical":
@@ -130,7 +130,7 @@ class NormBall(Prior):
         return _gaussian_mean(learned)
 
 
-def rejection(own: Inside, key: Key) -> tuple[Float[Array, "r p"], float]:
+def rejection(own: NormBallState, key: Key) -> tuple[Float[Array, "r p"], float]:
     """Weights inside the ball and the share of draws that were; ArgumentError when none was."""
     drawn, found, tried = _reject(own, key)
     if not int(found):
@@ -147,7 +147,7 @@ def rejection(own: Inside, key: Key) -> tuple[Float[Array, "r p"], float]:
 
 
 @jit
-def _reject(own: Inside, key: Key) -> tuple[Array, Array, Array]:
+def _reject(own: NormBallState, key: Key) -> tuple[Array, Array, Array]:
     """The first draw inside, how many of the last batch were, and how many were tried in all."""
     spectrum = own.statistics.spectrum()
     mean, spread = spectrum.moments(own.columns.sizes**2)
@@ -164,13 +164,13 @@ def _reject(own: Inside, key: Key) -> tuple[Array, Array, Array]:
         _, found, number = state
         return (found == 0) & (number < BATCHES)
 
-    begin = (mean, jnp.zeros((), int), jnp.zeros((), int))
-    drawn, found, number = jax.lax.while_loop(hoping, batch, begin)
+    init = (mean, jnp.zeros((), int), jnp.zeros((), int))
+    drawn, found, number = jax.lax.while_loop(hoping, batch, init)
     return spectrum.vectors @ drawn, found, number * BATCH
 
 
 @jit
-def _slices(own: Inside, steps: int, key: Key) -> tuple[Float[Array, "chains r p"], Segment]:
+def _slices(own: NormBallState, steps: int, key: Key) -> tuple[Float[Array, "chains r p"], Segment]:
     """Last positions, and what there is to say of the chains; sound when all starts were inside.
 
     The Gaussian posterior is the reference, the ball's indicator the ratio.
@@ -207,7 +207,7 @@ def _slices(own: Inside, steps: int, key: Key) -> tuple[Float[Array, "chains r p
 
 
 @jit
-def _gaussian_mean(own: Inside) -> Array:
+def _gaussian_mean(own: NormBallState) -> Array:
     """The mean of the Gaussian posterior, brought into the ball."""
     spectrum = own.statistics.spectrum()
     mean = spectrum.vectors @ spectrum.moments(own.columns.sizes**2)[0]

@@ -18,21 +18,21 @@ from jaxtyping import Array, Float
 from kernelmdp.confidence.beliefs import Beliefs, Transition
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
-from kernelmdp.mdp import Known, Noise
+from kernelmdp.mdp import MeanModel, Noise
 from kernelmdp.numerics.checks import require_finite
-from kernelmdp.priors.diagnostics import Diagnostics, worst
-from kernelmdp.priors.unknown import Columns, Unknown, unknown
+from kernelmdp.priors.diagnostics import Diagnostics, worst_diagnostics
+from kernelmdp.priors.weight_space import WeightColumns, WeightSpaceFunction, weight_space_function
 from kernelmdp.types import Key
 
 
-class Setting(NamedTuple):
+class PriorProblem(NamedTuple):
     """What a prior may know of the problem: Gaussian beliefs without data, noise, norm bounds.
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
     >>> problem = agent.problem
     >>> laws = problem.reward_noise, problem.transition_noise
-    >>> Setting(agent.beliefs, *laws).noise_floors
+    >>> PriorProblem(agent.beliefs, *laws).noise_floors
     (0.001, 0.001)
     """
 
@@ -44,16 +44,16 @@ class Setting(NamedTuple):
     norm_transition: float | None = None
 
 
-class State(NamedTuple):
+class PriorState(NamedTuple):
     """Both unknown functions (None for a known reward) and what each group has learned.
 
-    >>> State._fields
+    >>> PriorState._fields
     ('beliefs', 'reward', 'transition', 'learned')
     """
 
     beliefs: Beliefs
-    reward: Unknown | None
-    transition: Unknown
+    reward: WeightSpaceFunction | None
+    transition: WeightSpaceFunction
     learned: tuple[Any, ...]
 
 
@@ -74,7 +74,7 @@ class Prior(abc.ABC):
 
     @abc.abstractmethod
     def start(
-        self, columns: Columns, setting: Setting, place: str, *, key: Key
+        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         """Before any data; ``place`` is "reward" or "transition"."""
 
@@ -107,7 +107,7 @@ class Prior(abc.ABC):
 
     # What agents call.
 
-    def begin(self, setting: Setting, *, key: Key) -> tuple[State, Diagnostics]:
+    def init(self, setting: PriorProblem, *, key: Key) -> tuple[PriorState, Diagnostics]:
         """The state before any data."""
         beliefs = setting.beliefs
         m = beliefs.scale.shape[0]
@@ -119,9 +119,11 @@ class Prior(abc.ABC):
         first, second = self.posteriors(beliefs)
         reward = None
         if isinstance(first, Posterior):
-            reward = unknown(first, np.maximum(self.sizes(setting.reward_noise, 1), reward_floor))
+            reward = weight_space_function(
+                first, np.maximum(self.sizes(setting.reward_noise, 1), reward_floor)
+            )
         own = self.sizes(setting.transition_noise, m) / np.asarray(beliefs.scale)
-        transition = unknown(second, np.maximum(own, residual_floor))
+        transition = weight_space_function(second, np.maximum(own, residual_floor))
         groups = [("reward", g) for g in (reward.groups if reward is not None else ())]
         groups += [("transition", g) for g in transition.groups]
         keys = jax.random.split(key, len(groups))
@@ -129,12 +131,12 @@ class Prior(abc.ABC):
             self.start(group, setting, place, key=each)
             for (place, group), each in zip(groups, keys, strict=True)
         ]
-        state = State(beliefs, reward, transition, tuple(learned for learned, _ in made))
-        return state, worst(found for _, found in made)
+        state = PriorState(beliefs, reward, transition, tuple(learned for learned, _ in made))
+        return state, worst_diagnostics(found for _, found in made)
 
     def learn(
-        self, state: State, points: Any, rewards: Any, outcomes: Any, *, key: Key
-    ) -> tuple[State, Diagnostics]:
+        self, state: PriorState, points: Any, rewards: Any, outcomes: Any, *, key: Key
+    ) -> tuple[PriorState, Diagnostics]:
         """After an episode: rewards (n,) and raw outcomes (n, m) at points z (n, d)."""
         for name, data in (("points", points), ("rewards", rewards), ("outcomes", outcomes)):
             require_finite(name, data)
@@ -152,15 +154,15 @@ class Prior(abc.ABC):
             for learned, data, each in zip(state.learned, work, keys, strict=True)
         ]
         after = state._replace(learned=tuple(learned for learned, _ in done))
-        return after, worst(found for _, found in done)
+        return after, worst_diagnostics(found for _, found in done)
 
-    def draw(self, state: State, *, key: Key) -> Known:
+    def draw(self, state: PriorState, *, key: Key) -> MeanModel:
         """One MDP from the posterior."""
         keys = jax.random.split(key, len(state.learned))
         pairs = zip(state.learned, keys, strict=True)
         return _known(state, [self.weights(own, key=each) for own, each in pairs], self.exact)
 
-    def mean(self, state: State) -> Known:
+    def mean(self, state: PriorState) -> MeanModel:
         """The MDP of the posterior means."""
         return _known(state, [self.expected(own) for own in state.learned], True)
 
@@ -170,11 +172,11 @@ class Prior(abc.ABC):
         return {"name": self.name} | {k: "a function" if callable(v) else v for k, v in fields}
 
 
-def _known(state: State, weights: list[Array], exact: bool) -> Known:
+def _known(state: PriorState, weights: list[Array], exact: bool) -> MeanModel:
     reward: Any = state.beliefs.reward
     count = 0
     if state.reward is not None:
         count = len(state.reward.groups)
         reward = state.reward.function(weights[:count], exact=exact)
     residual = state.transition.function(weights[count:], exact=exact)
-    return Known(reward, Transition(residual, state.beliefs.offset, state.beliefs.scale))
+    return MeanModel(reward, Transition(residual, state.beliefs.offset, state.beliefs.scale))

@@ -19,9 +19,9 @@ from jaxtyping import Array, Float
 from kernelmdp.numerics.checks import positive_number
 from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
-from kernelmdp.priors.prior import Prior, Setting
-from kernelmdp.priors.statistics import Spectrum, Statistics
-from kernelmdp.priors.unknown import Columns
+from kernelmdp.priors.prior import Prior, PriorProblem
+from kernelmdp.priors.sufficient_statistics import Spectrum, Statistics
+from kernelmdp.priors.weight_space import WeightColumns
 from kernelmdp.types import Key
 
 #: The table of ln p(v | y): half its width in ln v, places of the coarse and of the fine one, and
@@ -29,7 +29,7 @@ from kernelmdp.types import Key
 REACH, COARSE, FINE, DEPTH = math.log(1e8), 512, 2048, 60.0
 
 
-class Noisy(Module):
+class UnknownNoiseState(Module):
     """What was seen, and the rate of the inverse-gamma prior of each column's variance."""
 
     statistics: Statistics
@@ -60,13 +60,13 @@ class UnknownNoise(Prior):
             positive_number("guess", self.guess)
 
     def start(
-        self, columns: Columns, setting: Setting, place: str, *, key: Key
+        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         sizes = columns.sizes
         if self.guess is not None:
             sizes = jnp.full_like(sizes, self.guess)
         shape = jnp.asarray(self.shape, sizes.dtype)
-        return Noisy(Statistics.none(columns), shape, shape * sizes**2), EXACT
+        return UnknownNoiseState(Statistics.none(columns), shape, shape * sizes**2), EXACT
 
     def update(
         self,
@@ -77,7 +77,7 @@ class UnknownNoise(Prior):
         key: Key,
     ) -> tuple[Any, Diagnostics]:
         seen = learned.statistics.after(features, targets)
-        return Noisy(seen, learned.shape, learned.rates), EXACT
+        return UnknownNoiseState(seen, learned.shape, learned.rates), EXACT
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         return draw_weights(learned, key)[0]
@@ -101,7 +101,9 @@ def log_posterior(
 
 
 @jit
-def draw_weights(learned: Noisy, key: Key) -> tuple[Float[Array, "r p"], Float[Array, " p"]]:
+def draw_weights(
+    learned: UnknownNoiseState, key: Key
+) -> tuple[Float[Array, "r p"], Float[Array, " p"]]:
     """Weights and noise variances from the posterior."""
     seen, spectrum = learned.statistics, learned.statistics.spectrum()
     variance_key, weight_key = jax.random.split(key)
@@ -151,7 +153,7 @@ def draw_tabulated(log_density: Any, centre: Float[Array, ""], *, key: Key) -> F
 
 
 @jit
-def _expected(learned: Noisy) -> Array:
+def _expected(learned: UnknownNoiseState) -> Array:
     """The mean given the most likely variances."""
     seen, spectrum = learned.statistics, learned.statistics.spectrum()
     centre = jnp.log(jnp.mean(learned.rates) / learned.shape)

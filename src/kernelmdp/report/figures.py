@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.report.files import write_beside
+from kernelmdp.report.atomic_files import write_beside
 from kernelmdp.report.reading import Runs, read
 from kernelmdp.report.rendering import FORMATS, rendered
 from kernelmdp.report.statistics import band

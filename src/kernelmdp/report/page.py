@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
+from kernelmdp.report.atomic_files import require_writable, write_beside
 from kernelmdp.report.figures import FIGURES, described
-from kernelmdp.report.files import require_writable, write_beside
 from kernelmdp.report.maps import draw_map, read_maps
 from kernelmdp.report.reading import Frame, Runs
 from kernelmdp.report.rendering import rendered, rendered_panels
@@ -47,7 +47,7 @@ COLUMNS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Written:
+class WrittenReport:
     """What a report left: the page, its tables, and how many figures."""
 
     page: pathlib.Path
@@ -64,7 +64,7 @@ def write_report(
     command: str = "",
     episodes: int | None = None,
     notes: tuple[str, ...] = (),
-) -> Written:
+) -> WrittenReport:
     """Write the page, ``figures/`` and ``tables/`` beside it; what is there is replaced.
 
     Maps are shown of the runs that have ``maps.npz``.
@@ -111,7 +111,7 @@ def write_report(
         made=datetime.datetime.now().astimezone().strftime("%-d %B %Y, %H:%M %Z"),
     )
     write_beside(place, html.encode())
-    return Written(place, statistics, compared, written)
+    return WrittenReport(place, statistics, compared, written)
 
 
 def require_page(place: pathlib.Path) -> None:

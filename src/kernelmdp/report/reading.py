@@ -15,7 +15,7 @@ from kernelmdp.experiments.run_files import BOUND, CONFIG, ROWS, RunDescription,
 from kernelmdp.experiments.run_tables import Frame, read_tables
 from kernelmdp.report.statistics import slope
 from kernelmdp.report.studies import NAME as STUDY
-from kernelmdp.report.studies import Study, read_study
+from kernelmdp.report.studies import StoredStudy, read_study
 from kernelmdp.settings import flat
 
 #: What names a trial: columns of both frames.
@@ -58,7 +58,7 @@ class Runs:
     trials: Frame
     bounds: Frame
     notes: tuple[str, ...] = ()
-    studies: tuple[Study, ...] = ()
+    studies: tuple[StoredStudy, ...] = ()
 
     @property
     def envs(self) -> list[str]:
@@ -177,12 +177,12 @@ def read_bound(folder: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return found["episode"].to_numpy(float), found["bound"].to_numpy(float)
 
 
-def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[Study]]:
+def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[StoredStudy]]:
     """Runs and studies, those that are given or that lie below; each once."""
     if not folders:
         raise ArgumentError("folders", "at least one folder", "none")
     found: dict[str, pathlib.Path] = {}
-    studies: dict[str, Study] = {}
+    studies: dict[str, StoredStudy] = {}
     for folder in folders:
         if not pathlib.Path(folder).is_dir():
             raise ArgumentError("folder", "a folder of runs", f"{folder}, which is none")

@@ -11,7 +11,7 @@ NAME, FORMAT, TRIALS = "manifest.json", "kernelmdp study", "trials"
 
 
 @dataclasses.dataclass(frozen=True)
-class Study:
+class StoredStudy:
     """One folder of trials."""
 
     folder: pathlib.Path
@@ -30,7 +30,7 @@ class Study:
         return [name for name in self.trials if (place / name).resolve() not in begun]
 
 
-def read_study(path: pathlib.Path) -> Study | None:
+def read_study(path: pathlib.Path) -> StoredStudy | None:
     """The study of a manifest; None for a file of that name that is something else's."""
     try:
         found = json.loads(path.read_text())
@@ -38,7 +38,9 @@ def read_study(path: pathlib.Path) -> Study | None:
             return None
         trials = tuple(str(trial["name"]) for trial in found["trials"])
         made: dict[str, Any] = found.get("made") or {}
-        return Study(path.parent, str(found["name"]), int(found["episodes"]), trials, _made(made))
+        return StoredStudy(
+            path.parent, str(found["name"]), int(found["episodes"]), trials, _made(made)
+        )
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ArgumentError("folder", f"a {NAME} that can be read ({error})", path) from None
 

@@ -5,14 +5,14 @@
 'corollary1'
 """
 
-from kernelmdp.theory import certificates, chances, lemmas
+from kernelmdp.theory import certificates, value_lemmas, variance_lemmas
 from kernelmdp.theory.bound import Bound
+from kernelmdp.theory.gain_growth import gain_exponent
 from kernelmdp.theory.gains import gain_bound
-from kernelmdp.theory.gp import theorem3, theorem4
-from kernelmdp.theory.growth import gain_exponent
-from kernelmdp.theory.paths import Paths, paths
-from kernelmdp.theory.rkhs import theorem1, theorem2
-from kernelmdp.theory.special import corollary1, corollary2, linear_quadratic, tabular
+from kernelmdp.theory.gp_theorems import theorem3, theorem4
+from kernelmdp.theory.prior_suprema import PriorSuprema, prior_suprema
+from kernelmdp.theory.rkhs_theorems import theorem1, theorem2
+from kernelmdp.theory.special_cases import corollary1, corollary2, lqr_constants, tabular
 
 #: By the name they have on the command line.
 BOUNDS = {
@@ -28,19 +28,19 @@ BOUNDS = {
 __all__ = [
     "BOUNDS",
     "Bound",
-    "Paths",
+    "PriorSuprema",
     "certificates",
-    "chances",
     "corollary1",
     "corollary2",
     "gain_bound",
     "gain_exponent",
-    "lemmas",
-    "linear_quadratic",
-    "paths",
+    "lqr_constants",
+    "prior_suprema",
     "tabular",
     "theorem1",
     "theorem2",
     "theorem3",
     "theorem4",
+    "value_lemmas",
+    "variance_lemmas",
 ]

@@ -5,7 +5,7 @@ and how wide its confidence sets were there, which says more. Both certificates 
 the truth lies in the sets, and nothing else about the truth.
 
 >>> import kernelmdp as km
->>> km.theory.certificates.Certificate.__name__
+>>> km.theory.certificates.RegretCertificate.__name__
 'Certificate'
 """
 
@@ -26,7 +26,7 @@ from kernelmdp.planners.pessimism import pessimistic_values
 
 
 @dataclasses.dataclass(frozen=True)
-class Certificate:
+class RegretCertificate:
     """With ``probability``, and if what it ``assumes`` is true, the regret is at most ``total``.
 
     ``parts`` add up to the total; ``episodes`` has a bound for each episode where there is one.
@@ -73,7 +73,7 @@ def sum_certificate(
     delta: float,
     share: float = 3.0,
     assumes: Sequence[str] = (),
-) -> Certificate:
+) -> RegretCertificate:
     """(i) Σ_l [2 Σ_h β_R σ_R(z_lh) + 2L Σ_h ρ_l(z_lh)] + martingale term, with probability 1 − δ.
 
     Widths (τ,) are sums over the periods of each episode, as ``visited_widths`` gives them and as
@@ -95,7 +95,7 @@ def sum_certificate(
             share=share,
         ),
     }
-    return Certificate(
+    return RegretCertificate(
         "certificate (i): widths where the run went",
         sum(parts.values()),
         parts,
@@ -126,18 +126,18 @@ def episode_gap(
 
 def one_period_gap(family: MDP, plan: Plan, point: Float[Array, " d"], start: Any) -> float:
     """(ii) with H = 1: the planned value minus the least plausible reward of the point played."""
-    outlook = family.model(jnp.asarray(point, float)[None, :])
-    assert outlook.reward_width is not None
-    least = outlook.reward[0] - outlook.reward_width[0]
+    prediction = family.model(jnp.asarray(point, float)[None, :])
+    assert prediction.reward_width is not None
+    least = prediction.reward[0] - prediction.reward_width[0]
     return plan.value(start) - float(jnp.clip(least, *family.reward_range))
 
 
 def gap_certificate(
     gaps: Any, *, delta: float, share: float = 3.0, assumes: Sequence[str] = ()
-) -> Certificate:
+) -> RegretCertificate:
     """(ii) Gaps (τ,), each above its episode's regret, all at once with probability 1 − 2δ/3."""
     each = np.asarray(gaps, float)
-    return Certificate(
+    return RegretCertificate(
         "certificate (ii): optimistic minus pessimistic",
         float(np.sum(each)),
         {"gaps": float(np.sum(each))},

@@ -20,7 +20,7 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.information import upper_bounds
 from kernelmdp.kernels import Kernel, OutputKernel, as_kernel, as_output_kernel
 from kernelmdp.numerics.checks import integer, positive_number
-from kernelmdp.theory.growth import gain_exponent
+from kernelmdp.theory.gain_growth import gain_exponent
 
 #: Costly closed forms are computed for n rounded up to powers of this: γ_n grows with n.
 RUNG = 1.1
@@ -29,7 +29,7 @@ RUNG = 1.1
 Gain = Callable[[int, float], float]
 
 
-class Words(TypedDict, total=False):
+class GainArguments(TypedDict, total=False):
     """Where gains come from; words that all theorems share.
 
     - ``reward_kernel``, ``transition_kernel`` (kernels or their texts) on ``domain``, a
@@ -54,7 +54,7 @@ class Words(TypedDict, total=False):
 
 
 @dataclasses.dataclass(frozen=True)
-class Learned:
+class LearnedFunction:
     """The reward, or the transition: gain of all outputs together, κ, m, and how γ_n grows."""
 
     gain: Gain
@@ -67,9 +67,9 @@ class Learned:
     any_regulariser: bool = True
 
 
-def both(words: Words) -> tuple[Learned, Learned]:
+def both(words: GainArguments) -> tuple[LearnedFunction, LearnedFunction]:
     """Reward and transition, as the words say."""
-    unknown = set(words) - set(Words.__annotations__)
+    unknown = set(words) - set(GainArguments.__annotations__)
     if unknown:
         raise ArgumentError(min(unknown), "a word that this bound knows", repr(words))
     domain = words.get("domain")
@@ -78,7 +78,7 @@ def both(words: Words) -> tuple[Learned, Learned]:
     return _learned("reward", words, domain), _learned("transition", words, domain)
 
 
-def _learned(role: str, words: Any, domain: Domain | None) -> Learned:
+def _learned(role: str, words: Any, domain: Domain | None) -> LearnedFunction:
     given, own = words.get(f"gain_{role}"), words.get(f"{role}_kernel")
     if own is not None:
         if domain is None:
@@ -91,7 +91,7 @@ def _learned(role: str, words: Any, domain: Domain | None) -> Learned:
         return _of_kernel(role, found, domain, given, bool(words.get("tight", False)))
     if given is None:
         raise ArgumentError(f"gain_{role}", f"a gain, or a {role}_kernel and a domain", None)
-    return Learned(
+    return LearnedFunction(
         gain=_given(f"gain_{role}", given),
         variance_bound=positive_number(
             f"variance_bound_{role}", words.get(f"variance_bound_{role}", 1.0)
@@ -105,7 +105,7 @@ def _learned(role: str, words: Any, domain: Domain | None) -> Learned:
 
 def _of_kernel(
     role: str, found: Kernel | OutputKernel, domain: Domain, given: Any, tight: bool
-) -> Learned:
+) -> LearnedFunction:
     top = found.variance_bound(domain)
     if not math.isfinite(top):
         raise ArgumentError(f"{role}_kernel", "a finite variance bound on the domain", found)
@@ -118,7 +118,7 @@ def _of_kernel(
     }
     gain = _computed(found, domain, tight) if given is None else _given(f"gain_{role}", given)
     knows = given is None or _knows_regulariser(given)
-    return Learned(gain, top, outputs, shared, rates, found, knows)
+    return LearnedFunction(gain, top, outputs, shared, rates, found, knows)
 
 
 def _state_dimension(words: Any, domain: Domain | None) -> int:
@@ -193,7 +193,7 @@ def _finite(found: Kernel | OutputKernel, domain: Domain) -> bool:
 
 def _shared(found: Kernel | OutputKernel) -> Kernel | None:
     """k of k ⊗ identity, the one kernel of several independent outputs; else None."""
-    split = None if found.scalar else found.split(same_noise=True)
+    split = None if found.scalar else found.decompose(same_noise=True)
     return split.parts[0].kernel if split is not None and split.axes is None else None
 
 

@@ -1,0 +1,182 @@
+"""``kmdp run``, and what there is to run: ``kmdp envs``, ``kmdp agents``."""
+
+import contextlib
+import pathlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelmdp.agents import AGENTS, Agent
+from kernelmdp.cli.command import app, enable_compilation_cache, parse_value
+from kernelmdp.envs import make, names
+from kernelmdp.experiments import Result, RunConfig, run
+from kernelmdp.experiments.playback import draw_episode, play_saved
+from kernelmdp.experiments.progress import describe, track
+from kernelmdp.experiments.run import load_run
+from kernelmdp.experiments.tensorboard import TensorBoardWriter, require_tensorboard
+from kernelmdp.report import draw_regret, slope
+
+
+@app.command("run")
+def run_command(
+    env: Annotated[str, typer.Argument(help="an environment; kmdp envs lists them")],
+    out: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="the run's folder; run again to go on  [default: runs/ENV-AGENT-SEED]"),
+    ] = None,
+    agent: Annotated[str, typer.Option(help="kmdp agents lists them")] = "gp-ucrl",
+    episodes: Annotated[int, typer.Option(min=1, help="in all, with those already played")] = 20,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    words: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="NAME=VALUE: a constructor word such as reward=known, confidence=valid, "
+            "confidence.delta=0.05, planner=bonus; env.NAME=VALUE for the environment",
+        ),
+    ] = None,
+    render: Annotated[
+        pathlib.Path | None, typer.Option(help="a GIF of the policy that was learned")
+    ] = None,
+    tensorboard: Annotated[bool, typer.Option(help="write event files into the folder")] = False,
+) -> None:
+    """Let an agent learn in an environment."""
+    enable_compilation_cache()
+    config = _config(env, agent, seed, words or [])
+    if out is None:
+        out = pathlib.Path("runs") / f"{file_name(env)}-{file_name(agent)}-{seed}"
+    if tensorboard:
+        require_tensorboard()
+        with contextlib.closing(TensorBoardWriter(out)) as scalars:
+            result = run(config, out, episodes=episodes, watch=_mirrored(scalars))
+    else:
+        result = run(config, out, episodes=episodes, watch=_watch)
+    draw_regret([out], out / "figures" / "regret.png")
+    _summary(result, out)
+    if render is not None:
+        draw_episode(load_run(config, out), render, seed=seed)
+        print(f"one episode of what was learned: {render}")
+
+
+@app.command("play")
+def play_command(
+    folder: Annotated[pathlib.Path, typer.Argument(help="the folder of a run")],
+    episodes: Annotated[int, typer.Option(min=1)] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="of the starts and the noise")] = 0,
+    render: Annotated[pathlib.Path | None, typer.Option(help="a GIF of the first episode")] = None,
+) -> None:
+    """Play what a saved agent has learned; nothing is learned from it."""
+    enable_compilation_cache()
+    agent, played = play_saved(folder, episodes=episodes, seed=seed)
+    table = Table(title=f"{agent.name} on {agent.problem.name}", box=None)
+    table.add_column("episode")
+    table.add_column("steps")
+    table.add_column("return")
+    for number, episode in enumerate(played, start=1):
+        table.add_row(str(number), str(len(episode.rewards)), f"{episode.total:.5g}")
+    Console().print(table)
+    if render is not None:
+        draw_episode(agent, render, seed=seed)
+        print(f"the first of them: {render}")
+
+
+@app.command("envs")
+def envs_command() -> None:
+    """What there is to learn in."""
+    table = Table("environment", "states", "actions", "horizon", "optimal value", box=None)
+    for name in names():
+        env = make(name)
+        value = "by start" if callable(env.start) else str(env.optimal_value())
+        table.add_row(name, str(env.mdp.states), str(env.mdp.actions), str(env.mdp.horizon), value)
+    Console().print(table)
+
+
+@app.command("agents")
+def agents_command(
+    name: Annotated[str | None, typer.Argument(help="an agent, to list its settings")] = None,
+) -> None:
+    """Who learns, or the settings of one agent."""
+    if name is not None:
+        settings = Table("setting", "default", "meaning", box=None)
+        config = AGENTS.find(name).Config
+        for field, meaning in config.meanings().items():
+            settings.add_row(field, str(getattr(config, field)), meaning)
+        Console().print(settings)
+        return
+    table = Table("agent", "what it does", box=None)
+    for known, kind in AGENTS.items():
+        table.add_row(known, (kind.__doc__ or "").strip().splitlines()[0])
+    Console().print(table)
+
+
+def file_name(name: str) -> str:
+    """A name as part of the name of a folder."""
+    return re.sub(r"[^\w.+-]+", "-", name)
+
+
+def _config(env: str, agent: str, seed: int, words: list[str]) -> RunConfig:
+    given: dict[str, dict[str, Any]] = {"env": {}, "agent": {}}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--set: expected NAME=VALUE, got {word}")
+        if name.startswith("env."):
+            given["env"][name.removeprefix("env.")] = parse_value(text)
+        else:
+            given["agent"][name] = parse_value(text)
+    return RunConfig(env, agent, seed, given["env"], given["agent"])
+
+
+def _watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+    """A live line in a terminal, ten plain ones elsewhere."""
+    if total and agent.learns:
+        print(f"{agent.name} plans with {type(agent.planner).__name__}", file=sys.stderr)
+    every = max(1, total // 10)
+    plain = not Console(file=sys.stderr).is_terminal
+    for row in track(rows, total=total, agent=agent.name):
+        if plain and row["episode"] % every == 0:
+            print(f"episode {row['episode']}: {describe(row)}", file=sys.stderr, flush=True)
+        yield row
+
+
+def _mirrored(scalars: TensorBoardWriter) -> Callable[[Any, int, Agent], Iterator[dict[str, Any]]]:
+    """Watch, and write event files as rows come."""
+
+    def watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+        for row in _watch(rows, total, agent):
+            scalars.update()
+            yield row
+
+    return watch
+
+
+def _summary(result: Result, out: pathlib.Path) -> None:
+    columns = result.episodes
+    table = Table(title=f"{result.agent} on {result.name}", box=None, show_header=False)
+    table.add_row("episodes", str(len(columns)))
+    table.add_row("last return", f"{columns['return'][-1]:.5g}")
+    regret = columns["cumulative_regret"]
+    if np.isfinite(regret).all():
+        error = columns["optimal_value_error"][-1]
+        table.add_row("optimal value", f"{columns['optimal_value'][-1]:.5g} ± {error:.2g}")
+        table.add_row("cumulative regret", f"{regret[-1]:.5g}")
+        table.add_row("slope of the last half", f"{slope(columns['episode'], regret):.2f}")
+    for name in ("reward", "transition"):
+        inside = columns[f"covered_{name}"]
+        if np.isfinite(inside).all():
+            table.add_row(f"{name} set held the truth", f"{np.mean(inside):.0%} of episodes")
+    seconds = (columns["plan_seconds"] + columns["update_seconds"])[2:]
+    if len(seconds):
+        table.add_row("plan and update", f"{1e3 * np.median(seconds):.1f} ms an episode")
+    table.add_row("theory", str(result.coverage))
+    last = "" if result.curve is None else f"{result.curve[1][-1]:.4g}: "
+    if result.bound != str(result.coverage):
+        table.add_row("regret bound", last + result.bound)
+    table.add_row("folder", str(out))
+    Console().print(table)

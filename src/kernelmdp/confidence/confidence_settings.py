@@ -1,0 +1,265 @@
+"""Which confidence sets to build: the words users choose between."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.construction import build
+from kernelmdp.confidence.coverage import Coverage
+from kernelmdp.confidence.rule import ConfidenceRule
+from kernelmdp.confidence.sets import ConfidenceSets
+from kernelmdp.confidence.shapes import SHAPES
+from kernelmdp.domains import Domain
+from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp import Noise, Problem
+from kernelmdp.numerics.checks import choice, integer, positive_number, suggested
+from kernelmdp.registry import Registry
+
+SETTINGS, GAINS, REGULARISERS = ("rkhs", "gp"), ("maximum", "realised"), ("paper", "noise")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Confidence(ConfidenceRule):
+    """How confidence sets are built; the defaults are the preset "valid".
+
+    - ``setting``: "rkhs", the means are fixed functions of bounded norm (Theorem 1), or "gp", they
+      are draws of the prior and the noise is Gaussian of known variance (Theorem 3).
+    - ``regulariser``: λ of the posteriors. "paper" is H and mH, "noise" the noise variances, a
+      number that multiple of them.
+    - ``gain``: in β, the "maximum" over all data (paper) or the one "realised" (math B9).
+    - ``shape``: of the set of next states, "trace" (paper), "lmax", "ellipsoid" or "box" (math D0).
+    - ``delta``: the sets hold for all episodes at once with probability 1 − 2δ/3; the rest is left
+      for the martingale of the regret bound.
+    - ``scale``: β is multiplied by it. Below 1 no theorem applies.
+    - ``margin``, ``split``, ``divide``: conventions of bandits (math D5). ``margin`` is added to
+      the gain under the root, ``split`` gives a set its share of δ rather than all of it,
+      ``divide`` counts the noise as σ/√λ rather than σ. See ``igp_ucb``.
+    - ``norm_reward``, ``norm_transition``: bounds B_R and B_P of the norms of what is learned, for
+      the transition (P − offset)/scale. None means unknown: those of ``assumed_norms`` are taken
+      (by default what the problem suggests, or 1), and no theorem applies.
+
+    >>> Confidence(norm_reward=1.0, norm_transition=1.0).coverage.covered
+    True
+    >>> print(Confidence(scale=0.1, norm_reward=1.0, norm_transition=1.0).coverage)
+    not covered: beta is scaled by 0.1
+    """
+
+    setting: str = "rkhs"
+    regulariser: str | float = "noise"
+    gain: str = "realised"
+    shape: str = "lmax"
+    delta: float = 0.1
+    scale: float = 1.0
+    margin: float = 0.0
+    split: bool = True
+    divide: bool = True
+    norm_reward: float | None = None
+    norm_transition: float | None = None
+    assumed_norms: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        choice("setting", self.setting, SETTINGS)
+        choice("gain", self.gain, GAINS)
+        choice("shape", self.shape, SHAPES)
+        if isinstance(self.regulariser, str):
+            choice("regulariser", self.regulariser, REGULARISERS)
+        else:
+            positive_number("regulariser", self.regulariser)
+        if self.setting == "gp" and self.regulariser == "paper":
+            raise ArgumentError(
+                "regulariser",
+                "'noise' in the setting 'gp', where λ is the noise variance",
+                "'paper'",
+            )
+        if not positive_number("delta", self.delta) < 1:
+            raise ArgumentError("delta", "a probability between 0 and 1", self.delta)
+        positive_number("scale", self.scale)
+        if not (math.isfinite(self.margin) and self.margin >= 0):
+            raise ArgumentError("margin", "a finite number of at least 0", self.margin)
+        for name in ("norm_reward", "norm_transition"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ArgumentError(name, "a finite number of at least 0, or None", value)
+        if self.assumed_norms is not None:
+            assumed = tuple(float(norm) for norm in self.assumed_norms)
+            if len(assumed) != 2 or not all(math.isfinite(norm) and norm >= 0 for norm in assumed):
+                raise ArgumentError("assumed_norms", "two finite numbers of at least 0", assumed)
+            object.__setattr__(self, "assumed_norms", assumed)
+
+    @property
+    def norms(self) -> tuple[float, float]:
+        """B_R and B_P, known or assumed."""
+        typical = (1.0, 1.0) if self.assumed_norms is None else self.assumed_norms
+        pairs = zip((self.norm_reward, self.norm_transition), typical, strict=True)
+        reward, transition = (assumed if known is None else known for known, assumed in pairs)
+        return float(reward), float(transition)
+
+    def unmet_assumptions(self, *, reward_known: bool = False) -> tuple[str, ...]:
+        """What in these settings takes the sets out of the theorem."""
+        found = []
+        if self.scale < 1:
+            found.append(f"beta is scaled by {self.scale:g}")
+        if not self.split:
+            found.append("delta is not shared between the sets")
+        if self.setting == "rkhs":
+            if self.norm_reward is None and not reward_known:
+                found.append(f"norm_reward is unknown ({self.norms[0]:g} assumed)")
+            if self.norm_transition is None:
+                found.append(f"norm_transition is unknown ({self.norms[1]:g} assumed)")
+        elif self.regulariser != "noise" and self.regulariser != 1:
+            found.append("the regulariser is not the noise variance")
+        return tuple(found)
+
+    @property
+    def theorem(self) -> str:
+        """The theorem that these sets belong to."""
+        return "Theorem 1 (bounded norms)" if self.setting == "rkhs" else "Theorem 3 (GP prior)"
+
+    @property
+    def coverage(self) -> Coverage:
+        """Whether the settings alone leave the sets covered; ``ConfidenceSets.coverage`` says it
+        of a run, whose kernel and noise matter too."""
+        return Coverage(self.theorem, self.unmet_assumptions())
+
+    def for_problem(self, problem: Problem) -> "Confidence":
+        """Norm bounds that the problem knows take the place of unknown ones."""
+        known: dict[str, Any] = {}
+        if self.assumed_norms is None:
+            known["assumed_norms"] = problem.assumed_norms
+        for name in ("norm_reward", "norm_transition"):
+            value = getattr(problem, name)
+            if getattr(self, name) is None and value is not None:
+                known[name] = value
+        return dataclasses.replace(self, **known)
+
+    def regularisers_for(self, problem: Problem) -> tuple[float, float | np.ndarray]:
+        """λ_R and λ_P: the paper's H and mH, or the noise variances."""
+        return self.regularisers(problem.horizon, problem.mean_dimension, *problem.noise_variances)
+
+    def regularisers(
+        self,
+        horizon: int,
+        outputs: int,
+        reward_noise_variance: float,
+        transition_noise_variance: Any,
+        *,
+        floor: float | None = None,
+    ) -> tuple[float, float | np.ndarray]:
+        """(λ_R, λ_P): noise_variance of the two posteriors, that of the transition in scaled units.
+
+        λ_P is one number, or m when the noise variances differ. No noise needs a positive
+        ``floor``: nothing is regularised by 0.
+        """
+        horizon = integer("horizon", horizon, least=1)
+        outputs = integer("outputs", outputs, least=1)
+        if self.regulariser == "paper":
+            return float(horizon), float(outputs * horizon)
+        factor = 1.0 if self.regulariser == "noise" else float(self.regulariser)
+        reward = _positive("reward_noise_variance", reward_noise_variance, floor)
+        transition = _positive("transition_noise_variance", transition_noise_variance, floor)
+        if (transition == transition.flat[0]).all():
+            return factor * float(reward.flat[0]), factor * float(transition.flat[0])
+        return factor * float(reward.flat[0]), factor * transition
+
+    def sets(
+        self,
+        beliefs: Beliefs,
+        *,
+        episode: int,
+        horizon: int,
+        domain: Domain,
+        reward_noise: Noise,
+        transition_noise: Noise,
+        slope: float | None = None,
+    ) -> ConfidenceSets:
+        """The confidence sets before an episode (counted from 1), from beliefs of those before it.
+
+        ``domain`` is where z = (s, a) lives. Noise is in units of reward and state. ``slope``, for
+        the setting "gp" on boxes, bounds all partial derivatives of the learned functions; by
+        default it comes from the kernels (``smoothness.slope_bound``).
+        """
+        return build(
+            self,
+            beliefs,
+            episode=integer("episode", episode, least=1),
+            horizon=integer("horizon", horizon, least=1),
+            domain=domain,
+            reward_noise=reward_noise,
+            transition_noise=transition_noise,
+            slope=None if slope is None else positive_number("slope", slope),
+        )
+
+
+#: Rules for confidence sets by name.
+PRESETS = Registry[ConfidenceRule]("confidence")
+PRESETS.register("paper", Confidence(regulariser="paper", gain="maximum", shape="trace"))
+PRESETS.register("valid", Confidence())
+PRESETS.register("practical", Confidence(scale=0.1))
+# For kernels fitted to the data: outputs have kernels, and so widths, of their own.
+PRESETS.register("fitted", Confidence(scale=0.05, shape="box"))
+
+
+def igp_ucb(
+    *, rounds: int, noise: float, norm: float, delta: float = 0.1, gain: str = "realised"
+) -> Confidence:
+    """IGP-UCB's conventions for H = 1 (Chowdhury and Gopalan 2017): λ = 1 + 2/T and
+    β = B + σ√(2(γ + 1 + ln(1/δ))).
+
+    >>> igp_ucb(rounds=100, noise=0.1, norm=1.0).margin
+    1.0
+    """
+    variance = positive_number("noise", noise) ** 2
+    return Confidence(
+        regulariser=(1 + 2 / integer("rounds", rounds, least=1)) / variance,
+        gain=gain,
+        delta=delta,
+        margin=1.0,
+        split=False,
+        divide=False,
+        norm_reward=norm,
+        norm_transition=0.0,
+    )
+
+
+def as_confidence(
+    value: str | ConfidenceRule | Mapping[str, Any] | None, *, default: str = "practical"
+) -> ConfidenceRule:
+    """A rule by the name of a preset, as it is, or as changes to a preset.
+
+    Args:
+        value: The name of a preset, a rule, or a mapping of changes with the preset's ``name``.
+        default: The preset where none is named.
+
+    >>> as_confidence("practical").coverage.covered
+    False
+    >>> as_confidence({"name": "valid", "delta": 0.2}).delta
+    0.2
+    """
+    if isinstance(value, ConfidenceRule):
+        return value
+    if isinstance(value, Mapping):
+        changes = dict(value)
+        preset = as_confidence(changes.pop("name", None), default=default)
+        fields = sorted(field.name for field in dataclasses.fields(preset))  # type: ignore[arg-type]
+        for name in changes:
+            if name not in fields:
+                expected = f"changes to name and {', '.join(fields)}"
+                raise ArgumentError("confidence", expected, suggested(name, fields))
+        return dataclasses.replace(preset, **changes)  # type: ignore[type-var]
+    rule = PRESETS.find(default if value is None else value)
+    return rule() if callable(rule) else rule
+
+
+def _positive(name: str, value: Any, floor: float | None) -> np.ndarray:
+    variance = np.asarray(value, dtype=float)
+    if not (np.isfinite(variance) & (variance >= 0)).all():
+        raise ArgumentError(name, "finite and at least 0", variance.tolist())
+    if floor is not None:
+        variance = np.asarray(np.maximum(variance, positive_number("floor", floor)))
+    if not (variance > 0).all():
+        raise ArgumentError(name, "greater than 0, or a positive floor", variance.tolist())
+    return variance

@@ -1,0 +1,238 @@
+"""The exact engine: a Cholesky factor to which rows are appended and which is never refactored.
+
+With N rows seen and h new ones, C = L⁻¹K(X, X_new) and L' = [[L, 0], [Cᵀ, chol(K_new + Λ − CᵀC)]],
+at cost N²h. The diagonal of L reads off the variances in order, L_tt² = λ_t + σ²_{t−1}(x_t), and
+the gain, Σ ln L_tt − ½ Σ ln λ_t. Arrays have room for ``capacity`` rows, so that shapes change,
+and programs are compiled again, only when the capacity grows (by a quarter at a time).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from kernelmdp.gp.basis import Basis, prior_basis
+from kernelmdp.gp.engine import Engine, PosteriorFunction
+from kernelmdp.kernels import Kernel
+from kernelmdp.kernels.base import gram, variances
+from kernelmdp.numerics.factorisation import (
+    checked_cholesky,
+    cholesky,
+    solve_lower,
+    solve_lower_transposed,
+)
+from kernelmdp.numerics.modules import in_chunks, jit
+from kernelmdp.types import Key
+
+FIRST, STEP = 256, 128  # smallest capacity, and what growing capacities are multiples of
+BULK = 16  # the same for a large first batch, which should not pay for slack
+# Points predicted at once: so many that the substitution runs at full speed, within memory.
+CHUNK, ENTRIES = 256, 2**22
+JITTER = 1e-10  # of the largest variance, in joint draws of noiseless values
+
+
+class KernelMean(PosteriorFunction):
+    """k(z, X) coefficients."""
+
+    kernel: Kernel
+    points: Float[Array, "c d"]
+    coefficients: Float[Array, "c p"]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
+        return in_chunks(
+            lambda z: gram(self.kernel, z, self.points) @ self.coefficients, points, CHUNK
+        )
+
+
+class PathwiseSample(PosteriorFunction):
+    """Matheron's rule: a prior draw with random features, plus k(z, X) coefficients."""
+
+    basis: Basis
+    prior: Float[Array, "M p"]
+    kernel: Kernel
+    points: Float[Array, "c d"]
+    coefficients: Float[Array, "c p"]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
+        def some(z: Array) -> Array:
+            return (
+                self.basis(z) @ self.prior + gram(self.kernel, z, self.points) @ self.coefficients
+            )
+
+        return in_chunks(some, points, CHUNK)
+
+
+class ExactEngine(Engine):
+    """Posterior by Cholesky; rows beyond ``count`` are padding with an identity factor."""
+
+    kernel: Kernel
+    points: Float[Array, "c d"]
+    noise: Float[Array, " c"]
+    factor: Float[Array, "c c"]
+    whitened: Float[Array, "c p"]  # L⁻¹ y
+    count: Int[Array, ""]
+
+    @staticmethod
+    def prior(kernel: Kernel, dimension: int, columns: int, dtype: Any) -> "ExactEngine":
+        """No data yet."""
+        return ExactEngine(
+            kernel=kernel,
+            points=jnp.zeros((FIRST, dimension), dtype),
+            noise=jnp.ones(FIRST, dtype),
+            factor=jnp.eye(FIRST, dtype=dtype),
+            whitened=jnp.zeros((FIRST, columns), dtype),
+            count=jnp.zeros((), jnp.int32),
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Rows for which there is room."""
+        return self.factor.shape[0]
+
+    def reserve(self, rows: int) -> "ExactEngine":
+        needed = int(self.count) + rows
+        if needed <= self.capacity:
+            return self
+        capacity = self.capacity
+        while capacity < needed:
+            capacity += max(capacity // 4 // STEP, 1) * STEP
+        if rows > self.capacity // 4:
+            capacity = -(-needed // BULK) * BULK
+        more = capacity - self.capacity
+        return ExactEngine(
+            kernel=self.kernel,
+            points=jnp.pad(self.points, ((0, more), (0, 0))),
+            noise=jnp.pad(self.noise, (0, more), constant_values=1),
+            factor=_grown(self.factor, capacity),
+            whitened=jnp.pad(self.whitened, ((0, more), (0, 0))),
+            count=self.count,
+        )
+
+    @property
+    def _seen(self) -> Array:
+        return (jnp.arange(self.capacity, dtype=self.count.dtype) < self.count).astype(
+            self.factor.dtype
+        )
+
+    def _solved(self, points: Float[Array, "n d"]) -> Float[Array, "c n"]:
+        """L⁻¹ K(X, points)."""
+        return solve_lower(
+            self.factor, self._seen[:, None] * gram(self.kernel, self.points, points)
+        )
+
+    def condition(
+        self, points: Float[Array, "h d"], targets: Float[Array, "h p"], noise: Float[Array, " h"]
+    ) -> "ExactEngine":
+        start = self.count
+        cross = self._solved(points)
+        block = gram(self.kernel, points, points) + jnp.diag(noise) - cross.T @ cross
+        corner = cholesky(block)
+        rows = lax.dynamic_update_slice(cross.T, corner, (jnp.zeros_like(start), start))
+        whitened = solve_lower(corner, targets - cross.T @ self.whitened)
+        first = jnp.zeros_like(start)
+        return ExactEngine(
+            kernel=self.kernel,
+            points=lax.dynamic_update_slice(self.points, points, (start, first)),
+            noise=lax.dynamic_update_slice(self.noise, noise, (start,)),
+            factor=lax.dynamic_update_slice(self.factor, rows, (start, first)),
+            whitened=lax.dynamic_update_slice(self.whitened, whitened, (start, first)),
+            count=start + points.shape[0],
+        )
+
+    def prior_variance(self, points: Float[Array, "n d"]) -> Float[Array, " n"]:
+        """k(x, x), before any data."""
+        return variances(self.kernel, points)
+
+    def gain(self) -> Float[Array, ""]:
+        return jnp.sum(jnp.log(jnp.diagonal(self.factor)) - 0.5 * jnp.log(self.noise))
+
+    @property
+    def in_order_variances(self) -> Float[Array, " c"]:
+        return jnp.diagonal(self.factor) ** 2 - self.noise
+
+    def moments(
+        self, points: Float[Array, "n d"]
+    ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+        def some(z: Array) -> tuple[Array, Array]:
+            solved = self._solved(z)
+            return solved.T @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=0)
+
+        return in_chunks(some, points, max(CHUNK, ENTRIES // self.capacity))
+
+    def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
+        solved = self._solved(points)
+        return gram(self.kernel, points, points) - solved.T @ solved
+
+    def mean_function(self) -> PosteriorFunction:
+        return KernelMean(self.kernel, self.points, self._update(jnp.zeros_like(self.whitened)))
+
+    @property
+    def exact_draws(self) -> bool:
+        return False
+
+    def draw(self, frequencies: int, *, key: Key) -> PosteriorFunction:
+        """Approximate in law: the prior draw has random features, the update is exact."""
+        features, weights, noise = jax.random.split(key, 3)
+        dtype, dimension = self.factor.dtype, self.points.shape[1]
+        basis = prior_basis(self.kernel.astype(dtype), dimension, frequencies, key=features)
+        values = basis(self.points)
+        columns = self.whitened.shape[1]
+        prior = jax.random.normal(weights, (values.shape[1], columns), dtype)
+        errors = jax.random.normal(noise, (self.capacity, columns), dtype)
+        path = values @ prior + jnp.sqrt(self.noise)[:, None] * errors
+        return PathwiseSample(basis, prior, self.kernel, self.points, self._update(path))
+
+    def _update(self, path: Float[Array, "c p"]) -> Float[Array, "c p"]:
+        """(K + Λ)⁻¹(y − path) on the rows seen."""
+        seen = self._seen[:, None]
+        whitened = self.whitened - solve_lower(self.factor, seen * path)
+        return seen * solve_lower_transposed(self.factor, whitened)
+
+    def draw_at(
+        self, points: Float[Array, "n d"], draws: int, *, key: Key
+    ) -> Float[Array, "draws n p"]:
+        """Matheron's rule with an exact joint prior at the points and the data.
+
+        Runs eagerly on the rows seen only: exact draws cost (n + N)³, so compiling is no gain.
+        """
+        seen = self.trimmed()
+        values, noise = jax.random.split(key)
+        count, dtype, columns = points.shape[0], seen.factor.dtype, seen.whitened.shape[1]
+        together = jnp.concatenate([points, seen.points])
+        covariance = gram(seen.kernel, together, together)
+        jitter = JITTER * jnp.max(jnp.diagonal(covariance))
+        root = checked_cholesky(
+            covariance + jitter * jnp.eye(covariance.shape[0], dtype=dtype),
+            "the prior covariance at the points and the data",
+            "points may be too close together for a joint draw: use float64 or fewer points",
+        )
+        normal = jax.random.normal(values, (draws, covariance.shape[0], columns), dtype)
+        prior = jnp.einsum("ij,djp->dip", root, normal)
+        errors = jax.random.normal(noise, (draws, seen.capacity, columns), dtype)
+        functions = prior[:, count:] + jnp.sqrt(seen.noise)[None, :, None] * errors
+        across = gram(seen.kernel, points, seen.points)
+        return prior[:, :count] + jax.vmap(lambda path: across @ seen._update(path))(functions)
+
+    def trimmed(self) -> "ExactEngine":
+        """The same posterior without room to grow (one row of padding when there is no data)."""
+        rows = max(int(self.count), 1)
+        return ExactEngine(
+            kernel=self.kernel,
+            points=self.points[:rows],
+            noise=self.noise[:rows],
+            factor=self.factor[:rows, :rows],
+            whitened=self.whitened[:rows],
+            count=self.count,
+        )
+
+    @property
+    def factor_to_check(self) -> Array:
+        return self.whitened
+
+
+@jit
+def _grown(factor: Float[Array, "c c"], capacity: int) -> Float[Array, "C C"]:
+    """The factor with identity below. One program: a large array costs more to get than to fill."""
+    return lax.dynamic_update_slice(jnp.eye(capacity, dtype=factor.dtype), factor, (0, 0))

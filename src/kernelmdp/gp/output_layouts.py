@@ -1,0 +1,191 @@
+"""How m outputs are laid over scalar engines.
+
+- Shared: k ⊗ identity with one noise variance (and a single output): one engine, m columns.
+- Rotated: k ⊗ B = Σ_j b_j u_j u_jᵀ k with one noise variance. In the coordinates ỹ = Uᵀy the
+  outputs are independent with kernels b_j k, because λI does not change under the rotation.
+  Different kernels, or different noise, for independent outputs are the same with U = I.
+- Dense: one engine on rows (x, i); right for every kernel, m³ times the work.
+"""
+
+import abc
+import functools
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.domains import Domain, FiniteSet, join
+from kernelmdp.kernels.output_kernels import with_outputs
+from kernelmdp.numerics.modules import Module
+
+
+class Layout(Module):
+    """From points and outputs to the rows of engines, and back."""
+
+    outputs: eqx.AbstractVar[int]
+
+    def rows(self, points: Float[Array, "n d"]) -> Float[Array, "rows d1"]:
+        """The points an engine sees."""
+        return points
+
+    @property
+    def rows_per_point(self) -> int:
+        """How many rows an engine sees of one point."""
+        return 1
+
+    def row_dimension(self, dimension: int) -> int:
+        """Coordinates of a row, for points of that many coordinates."""
+        return dimension
+
+    def row_domain(self, domain: Domain) -> Domain:
+        """Where rows live, for points of this domain."""
+        return domain
+
+    @property
+    def one_factor(self) -> bool:
+        """Whether the factor of a single engine is that of all outputs."""
+        return True
+
+    def groups(self) -> list[slice] | None:
+        """The outputs that each engine has for itself; None where engines share outputs."""
+        return None
+
+    @abc.abstractmethod
+    def targets(
+        self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
+        """Targets and noise variances for each engine."""
+
+    @abc.abstractmethod
+    def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        """Outputs from what each engine says."""
+
+    @abc.abstractmethod
+    def variances(self, parts: list[Float[Array, " rows"]]) -> Float[Array, "n m"]:
+        """Variance of each output from the variances of engines."""
+
+    @abc.abstractmethod
+    def covariance(self, parts: list[Float[Array, "rows rows"]]) -> Float[Array, "nm nm"]:
+        """Joint covariance over rows (t, i) from the covariances of engines."""
+
+    def gain(self, parts: list[Float[Array, ""]]) -> Float[Array, ""]:
+        """Information gain of all outputs together."""
+        return functools.reduce(jnp.add, parts)
+
+
+class SharedLayout(Layout):
+    """One engine whose columns are the outputs."""
+
+    outputs: int = eqx.field(static=True)
+
+    def groups(self) -> list[slice] | None:
+        return [slice(0, self.outputs)]
+
+    def targets(
+        self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
+        return [(residuals, jnp.broadcast_to(noise[0], residuals.shape[:1]))]
+
+    def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return columns[0]
+
+    def variances(self, parts: list[Float[Array, " rows"]]) -> Float[Array, "n m"]:
+        return jnp.broadcast_to(parts[0][:, None], (parts[0].shape[0], self.outputs))
+
+    def covariance(self, parts: list[Float[Array, "rows rows"]]) -> Float[Array, "nm nm"]:
+        return jnp.kron(parts[0], jnp.eye(self.outputs, dtype=parts[0].dtype))
+
+    def gain(self, parts: list[Float[Array, ""]]) -> Float[Array, ""]:
+        return self.outputs * parts[0]
+
+
+class RotatedLayout(Layout):
+    """One engine for each of the independent outputs Uᵀy; U has orthonormal columns."""
+
+    outputs: int = eqx.field(static=True)
+    rotation: Float[Array, "m q"]
+
+    @property
+    def one_factor(self) -> bool:
+        return False
+
+    def groups(self) -> list[slice] | None:
+        if not np.array_equal(self.rotation, np.eye(self.outputs)):
+            return None
+        return [slice(j, j + 1) for j in range(self.outputs)]
+
+    def targets(
+        self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
+        rotated = residuals @ self.rotation
+        # With a true rotation all noise variances are equal; with U = I output j has its own.
+        own = (self.rotation**2).T @ noise
+        count = residuals.shape[:1]
+        return [(rotated[:, j : j + 1], jnp.broadcast_to(own[j], count)) for j in range(len(own))]
+
+    def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return jnp.concatenate(columns, axis=1) @ self.rotation.T
+
+    def variances(self, parts: list[Float[Array, " rows"]]) -> Float[Array, "n m"]:
+        return jnp.stack(parts, axis=1) @ (self.rotation**2).T
+
+    def covariance(self, parts: list[Float[Array, "rows rows"]]) -> Float[Array, "nm nm"]:
+        columns = [self.rotation[:, j : j + 1] for j in range(len(parts))]
+        terms = [jnp.kron(c, u @ u.T) for c, u in zip(parts, columns, strict=True)]
+        return functools.reduce(jnp.add, terms)
+
+
+class DenseLayout(Layout):
+    """One engine on rows (x, i)."""
+
+    outputs: int = eqx.field(static=True)
+
+    @property
+    def rows_per_point(self) -> int:
+        return self.outputs
+
+    def row_dimension(self, dimension: int) -> int:
+        return dimension + 1
+
+    def row_domain(self, domain: Domain) -> Domain:
+        return join(points=domain, output=FiniteSet.range(self.outputs))
+
+    def rows(self, points: Float[Array, "n d"]) -> Float[Array, "rows d1"]:
+        return with_outputs(points, self.outputs)
+
+    def targets(
+        self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
+        return [(residuals.reshape(-1, 1), jnp.tile(noise, residuals.shape[0]))]
+
+    def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return columns[0].reshape(-1, self.outputs)
+
+    def variances(self, parts: list[Float[Array, " rows"]]) -> Float[Array, "n m"]:
+        return parts[0].reshape(-1, self.outputs)
+
+    def covariance(self, parts: list[Float[Array, "rows rows"]]) -> Float[Array, "nm nm"]:
+        return parts[0]
+
+
+class ColumnLayout(Layout):
+    """One engine that says everything of each output by itself, a column an output."""
+
+    outputs: int = eqx.field(static=True)
+
+    def targets(
+        self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, "rows p"]]]:
+        return [(residuals, jnp.broadcast_to(noise[None, :], residuals.shape))]
+
+    def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return columns[0]
+
+    def variances(self, parts: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return parts[0]
+
+    def covariance(self, parts: list[Float[Array, "m rows rows"]]) -> Float[Array, "nm nm"]:
+        m, n = parts[0].shape[:2]
+        blocks = jnp.einsum("mnk,mj->nmkj", parts[0], jnp.eye(m, dtype=parts[0].dtype))
+        return blocks.reshape(n * m, n * m)

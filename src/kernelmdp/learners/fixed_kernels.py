@@ -1,0 +1,142 @@
+"""Beliefs with kernels that are fixed beforehand: the learner that the theorems are about."""
+
+import dataclasses
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets, KnownReward
+from kernelmdp.gp import Posterior, posterior
+from kernelmdp.gp.mean_functions import ConstantMean, as_mean
+from kernelmdp.kernels import Kernel, OutputKernel
+from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
+from kernelmdp.mdp import MDP, Episode, Problem
+from kernelmdp.numerics.modules import Module, changed
+from kernelmdp.types import Key
+
+
+class FixedState(Module):
+    """Posteriors of reward and transition."""
+
+    beliefs: Beliefs
+    problem: Problem = eqx.field(static=True)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FixedKernels(Learner):
+    """Exact Gaussian process regression with the problem's kernels.
+
+    ``update`` is a pure function of arrays and can be compiled, unless a kernel needs the exact
+    engine, whose arrays grow with the data.
+
+    Attributes:
+        regularisers: λ_R and λ_P; the problem's noise variances unless given.
+        accuracy: How closely kernels of infinite rank are compiled, as a share of λ.
+        query_points: Points at which answers are kept up to date, (n, d).
+        deviations: Whether standard deviations are kept there too.
+        cache_bytes: Most memory that those answers may take: 1 GiB, a part of a small machine.
+
+    >>> import jax, kernelmdp as km
+    >>> problem, learner = km.make("riverswim").problem, FixedKernels()
+    >>> state = learner.init(problem, key=jax.random.key(0))
+    >>> learner.info(state)
+    {'gain_reward': 0.0, 'gain_transition': 0.0}
+    """
+
+    name: ClassVar[str] = "fixed"
+    columns: ClassVar[tuple[str, ...]] = GAINS
+
+    regularisers: tuple[float, float | np.ndarray] | None = None
+    accuracy: float | None = None
+    query_points: np.ndarray | None = dataclasses.field(default=None, repr=False)
+    deviations: bool = False
+    cache_bytes: int = 2**30
+
+    @classmethod
+    def for_problem(cls, problem: Problem, requirements: LearnerRequirements) -> "FixedKernels":
+        points = requirements.query_points(problem)
+        return cls(
+            requirements.regularisers, requirements.accuracy, points, requirements.deviations
+        )
+
+    def init(self, problem: Problem, *, key: Key) -> FixedState:
+        beliefs = prior_beliefs(problem, self.regularisers, self.accuracy)
+        if self.query_points is not None:
+            beliefs = beliefs.cache_at(
+                self.query_points, limit=self.cache_bytes, moments=self.deviations
+            )
+        return FixedState(beliefs, problem)
+
+    def update(self, state: FixedState, episode: Episode, *, key: Key) -> FixedState:
+        targets = state.problem.transition_noise.embed(episode.outcomes)
+        after = state.beliefs.condition(episode.points, episode.rewards, targets)
+        return changed(state, beliefs=after)
+
+    def mean(self, state: FixedState) -> MDP:
+        return state.problem.mdp(state.beliefs.mean())
+
+    def sample(self, state: FixedState, *, key: Key) -> MDP:
+        return state.problem.mdp(state.beliefs.sample(key=key))
+
+    def plausible(
+        self, state: FixedState, confidence: ConfidenceRule, *, episode: int
+    ) -> tuple[ConfidenceSets, MDP]:
+        problem = state.problem
+        sets = confidence.sets(
+            state.beliefs,
+            episode=episode,
+            horizon=problem.horizon,
+            domain=problem.points,
+            reward_noise=problem.reward_noise,
+            transition_noise=problem.transition_noise,
+        )
+        return sets, sets.family(problem.mdp(sets.plausible))
+
+    def info(self, state: FixedState) -> dict[str, float]:
+        return dict(zip(GAINS, state.beliefs.gains, strict=True))
+
+    def beliefs(self, state: FixedState) -> Beliefs:
+        return state.beliefs
+
+
+def prior_beliefs(
+    problem: Problem,
+    regularisers: tuple[float, float | np.ndarray] | None = None,
+    accuracy: float | None = None,
+) -> Beliefs:
+    """Beliefs of a problem before any data.
+
+    Args:
+        problem: Its kernels, noise and scales.
+        regularisers: λ_R and λ_P; the noise variances unless given.
+        accuracy: Kernels of infinite rank are compiled to this share of λ; the problem's unless
+            given.
+
+    >>> import kernelmdp as km
+    >>> prior_beliefs(km.make("riverswim").problem).gains
+    (0.0, 0.0)
+    """
+    variances = problem.noise_variances if regularisers is None else regularisers
+    share = problem.accuracy if accuracy is None else accuracy
+
+    def prior(kernel: Kernel | OutputKernel, variance: float | np.ndarray) -> Posterior:
+        return posterior(
+            kernel,
+            noise_variance=variance,
+            domain=problem.points,
+            tolerance=share * float(np.min(variance)),
+        )
+
+    m, d = problem.mean_dimension, problem.points.dimension
+    return Beliefs(
+        reward=prior(problem.reward_kernel, variances[0])
+        if problem.reward is None
+        else KnownReward(problem.reward),
+        transition=prior(problem.transition_kernel, variances[1]),
+        offset=ConstantMean(1 / m, m)
+        if problem.offset == "uniform"
+        else as_mean(problem.offset, m, d),
+        scale=jnp.asarray(problem.scale),
+    )
