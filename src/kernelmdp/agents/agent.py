@@ -1,8 +1,8 @@
-"""What every agent does: plan an episode, be told what happened, learn, save and load.
+"""The base class of agents: plan an episode, learn from it, save and load.
 
-An agent is a rule: a subclass says how beliefs become a plan, in ``plan``; nothing else differs.
-All randomness comes from the seed and the number of the episode, so a resumed agent goes on as if
-it had never stopped.
+An agent is a rule. A subclass says how beliefs become a plan, in ``plan``; nothing else differs.
+All randomness comes from the seed and the number of the episode. A resumed agent therefore
+continues as if it had never stopped.
 """
 
 import abc
@@ -26,15 +26,34 @@ from kernelmdp.types import ArrayLike, Key
 
 
 class Agent(abc.ABC):
-    """An episodic learner. Use one of its subclasses.
+    """An agent that learns a controller episode by episode. Use one of its subclasses.
+
+    Args:
+        task: An environment, its name, a Gymnasium id or object, or a ``Problem`` when you run
+            the loop yourself with ``ask`` and ``tell``.
+        seed: The seed of everything that is random.
+        horizon: The number of periods H, where the task does not define it.
+        config: All settings in one object.
+        **settings: Single settings instead of ``config``. ``Config`` documents each of them.
+
+    Attributes:
+        name: The agent's name on the command line and in files.
+        Config: The class of the agent's settings.
+        columns: Columns that ``diagnostics`` fills, besides those of the learner.
+        default_learner: The learner's name; "auto" takes the one that the problem names.
+        plans_with_deviations: Whether plans need standard deviations at the planner's points.
+        learns: Whether beliefs change with the data.
+
+    Raises:
+        ArgumentError: If a setting is unknown or invalid.
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
-    >>> policy = agent.ask()  # fixed for one episode of yours
+    >>> policy = agent.ask()  # fixed for one episode
     >>> states, actions, rewards = [[0]], [], []
     >>> for period in range(20):
     ...     actions.append(policy(states[-1], period))
-    ...     rewards.append(0.005)  # your system says
+    ...     rewards.append(0.005)  # measured on your system
     ...     states.append([0])
     >>> agent.tell(states, actions, rewards)
     >>> agent.episode
@@ -42,15 +61,10 @@ class Agent(abc.ABC):
     """
 
     name: ClassVar[str]
-    #: The class of its settings.
     Config: ClassVar[type[AgentConfig]] = AgentConfig
-    #: Columns that ``diagnostics`` has, beside those of the learner.
     columns: ClassVar[tuple[str, ...]] = ()
-    #: The learner that suits the agent; "auto" is the problem's own.
     default_learner: ClassVar[str] = "auto"
-    #: Whether plans need standard deviations at all points of the planner.
     plans_with_deviations: ClassVar[bool] = False
-    #: Whether beliefs change with what is seen.
     learns: ClassVar[bool] = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -67,16 +81,6 @@ class Agent(abc.ABC):
         config: AgentConfig | None = None,
         **settings: Any,
     ) -> None:
-        """Prepare to learn a task.
-
-        Args:
-            task: An environment, its name, a Gymnasium id or object, or a ``Problem`` when the loop
-                is not ours.
-            seed: Of all that is random.
-            horizon: H, where the task does not know it.
-            config: All settings in one object.
-            **settings: Or single settings; ``Config`` documents each.
-        """
         if config is not None and settings:
             raise ArgumentError("config", "None when settings are given", config)
         self.seed = integer("seed", seed, least=0)
@@ -89,33 +93,52 @@ class Agent(abc.ABC):
         self.planner: Planner = as_planner(self.config.planner, self.problem)
         self.learner: Learner = self._make_learner()
         self.update = self.config.update
-        blind = self.learner.needs_data and self.update == "episode"
-        self.first_episode = self.config.first_episode or ("random" if blind else "prior")
-        #: What the learner has learned.
+        must_explore = self.learner.needs_data and self.update == "episode"
+        self.first_episode = self.config.first_episode or ("random" if must_explore else "prior")
+        #: The learner's state: what was learned so far.
         self.state: Any = self.learner.init(self.problem, key=jax.random.key(self.seed))
-        #: Episodes that were learned from.
+        #: The episodes that were learned from.
         self.history: list[Episode] = []
-        #: Running sums that the loop keeps with the agent.
+        #: Running sums, such as cumulative regret, that the learning loop stores with the agent.
         self.totals: dict[str, float] = {}
-        #: Confidence sets of the episode under way, of agents that have them.
+        #: Confidence sets of the current episode, for agents that build them.
         self.sets: ConfidenceSets | None = None
-        self._steps_seen = 0  # of the episode under way, learned from already
+        # Steps of the current episode that were learned from already (``update="step"``).
+        self._steps_seen = 0
         self._plan: Plan | None = None
         self._start: np.ndarray | None = None
         self._greedy: Plan | None = None
 
-    # What subclasses say.
+    # Methods for subclasses.
 
     @abc.abstractmethod
     def plan(self, *, key: Key) -> Plan:
-        """The plan of the next episode, from what was learned."""
+        """Plan the next episode from what was learned.
+
+        Args:
+            key: Decides everything random in the plan.
+
+        Returns:
+            The plan. Its policy is played for one whole episode.
+        """
 
     def plan_greedy(self, *, key: Key) -> Plan:
-        """The best plan for what is believed now, exploration aside."""
+        """Plan without exploration: the best plan for the mean of the beliefs.
+
+        Args:
+            key: Breaks ties between equally good actions.
+
+        Returns:
+            The plan that ``predict`` follows.
+        """
         return self.planner.plan(self.learner.mean(self.state), start=None, key=key)
 
     def requirements(self) -> LearnerRequirements:
-        """What the agent and its planner ask of the learner."""
+        """State what the agent and its planner need from the learner.
+
+        Returns:
+            The requirements, from which ``as_learner`` makes the learner.
+        """
         return LearnerRequirements(
             query_points=self.planner.query_points,
             deviations=self.plans_with_deviations,
@@ -123,7 +146,11 @@ class Agent(abc.ABC):
         )
 
     def confidence_sets(self) -> ConfidenceSets | None:
-        """The confidence sets of the coming episode, of an agent that has them."""
+        """Build the confidence sets of the next episode.
+
+        Returns:
+            The sets, or None for an agent without confidence sets.
+        """
         return None
 
     @property
@@ -132,41 +159,60 @@ class Agent(abc.ABC):
         return NO_THEOREM
 
     def diagnostics(self) -> dict[str, float]:
-        """Numbers of the last plan, one for each of ``columns``."""
+        """Report numbers of the last plan.
+
+        Returns:
+            One number for each name in ``columns``.
+        """
         return {}
 
     def solve(self, mdp: MDP, *, key: Key) -> Plan:
-        """A plan for an MDP or a family, for the start of the coming episode."""
+        """Plan in an MDP, or in a family of plausible MDPs, from the next episode's start.
+
+        Args:
+            mdp: What to plan in.
+            key: Decides everything random in the plan.
+
+        Returns:
+            The planner's plan.
+        """
         planner = self.planner.for_episode(self.episode + 1, horizon=self.problem.horizon)
         return planner.plan(mdp, start=self._start, key=key)
 
     @property
     def broken_assumptions(self) -> tuple[str, ...]:
-        """Why no theorem is about the way this agent learns; empty where theorems are."""
-        within = ("policies change within an episode",) if self.update == "step" else ()
-        return (*self.learner.broken_assumptions, *within)
+        """Assumptions of every theorem that this way of learning breaks; empty if none."""
+        step_updates = ("policies change within an episode",) if self.update == "step" else ()
+        return (*self.learner.broken_assumptions, *step_updates)
 
-    # What users call.
+    # Methods for users.
 
     @property
     def task(self) -> object:
-        """What the agent was made for."""
+        """The task that the agent was made for."""
         return self.system.task
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """Gaussian process posteriors of what was learned, where the learner has them."""
+        """Gaussian process posteriors of reward and transition, if the learner has them."""
         return self.learner.beliefs(self.state)
 
     @property
     def episode(self) -> int:
-        """How many episodes were learned from."""
+        """The number of episodes that were learned from."""
         return len(self.history)
 
     def ask(self, first_state: ArrayLike | None = None) -> Policy:
-        """π_l, fixed for the coming episode: ``policy(state, period) -> action``.
+        """Return the policy π_l of the next episode.
 
-        Asked again before ``tell`` it answers the same.
+        The policy is fixed for the episode. Until you call ``tell``, ``ask`` returns the same
+        policy again.
+
+        Args:
+            first_state: Where the episode starts, (m,). Planners that depend on the start use it.
+
+        Returns:
+            A function ``policy(state, period) -> action``; periods count from 0.
         """
         if first_state is not None:
             self._start = checked_state(self.problem, "first_state", first_state)
@@ -180,7 +226,7 @@ class Agent(abc.ABC):
 
     @property
     def planned(self) -> Plan | None:
-        """The plan of the episode under way."""
+        """The plan of the current episode, or None before ``ask``."""
         return self._plan
 
     def tell(
@@ -193,16 +239,16 @@ class Agent(abc.ABC):
         terminated: bool = False,
         truncated: bool = False,
     ) -> None:
-        """Learn from an episode. On an error nothing has changed.
+        """Learn from an episode. If an error is raised, the agent is unchanged.
 
         Args:
-            states: (H + 1, m).
-            actions: (H, q).
-            rewards: (H,).
-            outcomes: Next states before they were brought into the state space, (H, m), where
-                known. Without them they are taken from the states, unwrapped along periodic axes;
-                at the border of a box that biases what is learned.
-            terminated: Whether the system itself ended the episode, which may then be shorter.
+            states: The H + 1 visited states, (H + 1, m).
+            actions: The H actions, (H, q).
+            rewards: The H rewards, (H,).
+            outcomes: Next states before they were projected to the state space, (H, m). If None,
+                they are taken from ``states``, unwrapped along periodic axes. At the border of a
+                box the projected states bias what is learned.
+            terminated: Whether the system ended the episode, which may then be shorter.
             truncated: Whether the episode was cut off, and may be shorter.
         """
         data = (states, actions, rewards, outcomes)
@@ -210,7 +256,8 @@ class Agent(abc.ABC):
             *data, spaces=self.problem, terminated=terminated, truncated=truncated
         )
         if self.update == "step":
-            # Step by step even when told at once: so a loaded agent comes to the same kernels.
+            # A loaded agent gets whole episodes. It must still learn step by step, because fitted
+            # kernels depend on when they were fitted.
             state = self.state
             for step in range(self._steps_seen, len(episode)):
                 state = self._updated(state, episode.step(step))
@@ -222,10 +269,14 @@ class Agent(abc.ABC):
         self._plan = self._greedy = self._start = None
 
     def replay(self, episode: Episode) -> None:
-        """Be told an episode again, as another agent was told it."""
+        """Learn from an episode that another agent has recorded.
+
+        Args:
+            episode: An episode of the ``history`` of an agent for the same problem.
+        """
         data = (episode.states, episode.actions, episode.rewards, episode.outcomes)
-        whole = len(episode) == self.problem.horizon and not episode.terminated
-        ending = {} if whole else {"terminated" if episode.terminated else "truncated": True}
+        full_length = len(episode) == self.problem.horizon and not episode.terminated
+        ending = {} if full_length else {"terminated" if episode.terminated else "truncated": True}
         self.tell(*data, **ending)
 
     def observe_step(
@@ -237,15 +288,20 @@ class Agent(abc.ABC):
         *,
         terminated: bool = False,
     ) -> None:
-        """Learn from one step of the episode under way (``update="step"``); ``tell`` all of them
-        at its end.
+        """Learn from one step of the current episode (``update="step"``).
+
+        At the end of the episode, pass all of it to ``tell``. Steps that were observed are not
+        learned twice.
 
         Args:
-            state: The state before, (m,).
-            action: (q,).
-            reward: One number.
-            outcome: The next state before it was brought into the state space, (m,).
+            state: The state before the step, (m,).
+            action: The action, (q,).
+            reward: The reward, one number.
+            outcome: The next state before it was projected to the state space, (m,).
             terminated: Whether the system ended the episode.
+
+        Raises:
+            ArgumentError: If the agent learns by the episode.
         """
         if self.update != "step":
             raise ArgumentError("update", "'step' to learn within an episode", repr(self.update))
@@ -258,9 +314,20 @@ class Agent(abc.ABC):
         self._plan = self._greedy = None
 
     def predict(self, observation: ArrayLike, period: int = 0) -> np.ndarray:
-        """What the agent holds for the best action now, exploration aside."""
-        seen = self.system.state_of(observation)
-        state = checked_state(self.problem, "observation", seen)
+        """Return the action that is best for the mean of the beliefs, without exploration.
+
+        Args:
+            observation: What the system shows, in the shape of its observations.
+            period: The period of the episode, from 0 to H − 1.
+
+        Returns:
+            The action, (q,).
+
+        Raises:
+            ArgumentError: If there is no such period.
+        """
+        observed_state = self.system.state_of(observation)
+        state = checked_state(self.problem, "observation", observed_state)
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
         if self._greedy is None:
@@ -268,45 +335,58 @@ class Agent(abc.ABC):
         return self._greedy.policy(state, period)
 
     def learn(self, episodes: int, *, progress: bool = True) -> Any:
-        """Play and learn from that many more episodes of the task.
+        """Play more episodes of the task and learn from each.
 
         Args:
-            episodes: How many.
-            progress: Whether to show a line of progress in a terminal.
+            episodes: The number of episodes to play.
+            progress: Whether to show a progress line in a terminal.
 
         Returns:
-            A ``Result``: a table with a row for each episode, and what the theory says of the run.
+            A ``Result``: a table with one row an episode, and whether a theorem covers the run.
         """
         episodes = integer("episodes", episodes, least=1)
         return self.system.learn(self, episodes=episodes, progress=progress)
 
     def save(self, path: object) -> None:
-        """Write the agent to a file: arrays and JSON, nothing that could run."""
+        """Write the agent to a file of arrays and JSON. Such a file contains no code.
+
+        Args:
+            path: The file to write.
+        """
         save_agent(self, path)
 
     def description(self) -> dict[str, Any]:
-        """How the agent was made, and for which problem, in text and numbers."""
+        """Describe how the agent was made, and for which problem.
+
+        Returns:
+            The settings and the problem, as text and numbers.
+        """
         return description_of(self)
 
     @classmethod
     def load(
-        cls, path: object, *, task: object = None, agent: "type[Agent] | None" = None, **given: Any
+        cls,
+        path: object,
+        *,
+        task: object = None,
+        agent: "type[Agent] | None" = None,
+        **settings: Any,
     ) -> "Agent":
-        """An agent as it was saved.
+        """Load an agent from the file that ``save`` wrote.
 
         Args:
             path: The file.
-            task: Needed when the agent was made for an object rather than a name.
-            agent: The class of the agent, needed when it is not a registered one.
-            **given: Settings that a file cannot hold, such as a reward function, a kernel without
-                a text, or a planner of your own class. An error names what is missing.
+            task: The task. Needed when the agent was made for an object and not for a name.
+            agent: The class of the agent. Needed when it is not a registered one.
+            **settings: Settings that a file cannot hold, such as a reward function, a kernel
+                without a text form, or a planner of your own class. An error names those missing.
 
         Returns:
-            The agent, which goes on as if it had never stopped.
+            The agent. It continues as if it had never stopped.
 
         Raises:
-            CheckpointError: If the file is no saved agent, or one of another problem.
-            ArgumentError: If something has to be given.
+            CheckpointError: If the file is not a saved agent, or one for another problem.
+            ArgumentError: If the task, the class or a setting is missing.
 
         >>> import os, tempfile, kernelmdp as km
         >>> agent = km.GPUCRL("riverswim", seed=3)
@@ -315,9 +395,9 @@ class Agent(abc.ABC):
         ...     km.GPUCRL.load(os.path.join(folder, "agent.kmdp")).seed
         3
         """
-        return load_agent(cls, path, task=task, agent=agent, given=given)
+        return load_agent(cls, path, task=task, agent=agent, settings=settings)
 
-    # Within.
+    # Private methods.
 
     def _updated(self, state: Any, episode: Episode) -> Any:
         if not self.learns:
@@ -325,14 +405,21 @@ class Agent(abc.ABC):
         return self.learner.update(state, episode, key=episode_key(self.seed, self.episode))
 
     def _make_learner(self) -> Learner:
-        wanted = self.config.learner_for(self.problem)
-        wanted = self.default_learner if wanted == "auto" else wanted
-        return as_learner(wanted, self.problem, self.requirements())
+        learner = self.config.learner_for(self.problem)
+        learner = self.default_learner if learner == "auto" else learner
+        return as_learner(learner, self.problem, self.requirements())
 
 
 @jax.jit
 def episode_key(seed: Any, episode: Any) -> Key:
-    """All that is random in an episode depends on this alone.
+    """Derive the random key of an episode. Everything random in the episode comes from it.
+
+    Args:
+        seed: The agent's seed.
+        episode: The number of episodes before this one.
+
+    Returns:
+        A key of JAX.
 
     >>> bool((episode_key(0, 3) == jax.random.fold_in(jax.random.key(0), 3)).all())
     True
@@ -341,7 +428,13 @@ def episode_key(seed: Any, episode: Any) -> Key:
 
 
 def numpy_generator(key: Key) -> np.random.Generator:
-    """NumPy's randomness from a key of JAX.
+    """Make a NumPy random generator from a key of JAX.
+
+    Args:
+        key: The key; the same key gives the same generator.
+
+    Returns:
+        The generator.
 
     >>> numpy_generator(jax.random.key(0)).uniform() < 1
     True

@@ -1,4 +1,4 @@
-"""What the two algorithms are compared with: certainty equivalence and chance."""
+"""Baseline agents: certainty equivalence and random actions."""
 
 from typing import ClassVar
 
@@ -11,6 +11,9 @@ from kernelmdp.types import Key
 
 class Greedy(Agent):
     """Certainty equivalence: plans as if the posterior means were the truth.
+
+    Attributes:
+        name: "greedy".
 
     >>> import kernelmdp as km
     >>> print(km.Greedy("riverswim", seed=0).coverage)
@@ -25,6 +28,10 @@ class Greedy(Agent):
 
 class Random(Agent):
     """Draws every action uniformly and learns nothing.
+
+    Attributes:
+        name: "random".
+        learns: False.
 
     >>> import kernelmdp as km
     >>> km.Random("riverswim", seed=0).learns

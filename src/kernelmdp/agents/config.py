@@ -1,4 +1,4 @@
-"""Settings of agents: written once, used by Python, the command line and study files alike."""
+"""Settings of agents, shared by Python, the command line and study files."""
 
 import dataclasses
 import inspect
@@ -19,13 +19,17 @@ from kernelmdp.numerics.checks import choice, float_array, require_finite
 from kernelmdp.registry import imported, is_reference
 from kernelmdp.settings import Settings, setting
 
-#: Points at which a known reward is tried before anything is planned with it.
+#: Number of points at which a known reward function is tried when an agent is made. A few points
+#: show a wrong shape or a value that is not finite before any time is spent.
 REWARD_PROBES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AgentConfig(Settings):
-    """What every agent can be told.
+    """Settings that every agent has.
+
+    Attributes:
+        part: "agent", the word for these settings in error messages.
 
     >>> AgentConfig(update="step").update
     'step'
@@ -35,52 +39,52 @@ class AgentConfig(Settings):
 
     reward: Any = setting(
         "learned",
-        "'learned', 'known' (the environment's own function), or a function of points z = (s, a), "
-        "shape (n, d), with values (n,).",
+        "The mean reward: 'learned', 'known' (the environment's function), or your function of "
+        "points z = (s, a), shape (n, d), with values (n,).",
     )
     reward_kernel: Any = setting(
-        None, "Kernel of the mean reward, or its text; the problem's own unless given."
+        None, "Kernel of the mean reward, or its text. The default is the problem's kernel."
     )
     transition_kernel: Any = setting(
         None,
-        "Kernel of the scaled residuals, or its text; a scalar kernel is taken for every "
-        "coordinate independently.",
+        "Kernel of the scaled residuals of the transition, or its text. A scalar kernel is used "
+        "for every coordinate independently.",
     )
     noise: Any = setting(
-        None, "A noise law, or standard deviations of a Gaussian one, for states and rewards."
+        None, "A noise law, or standard deviations of Gaussian noise, for states and rewards."
     )
     confidence: Any = setting(
         None,
-        "'paper', 'valid', 'practical', 'fitted', a rule of your own, or changes to a preset; "
-        "'practical' unless given, 'fitted' where kernels are fitted.",
+        "Confidence sets: 'paper', 'valid', 'practical', 'fitted', your own rule, or changes to "
+        "a preset. The default is 'fitted' for fitted kernels, else 'practical'.",
     )
     planner: Any = setting(
         "auto",
-        "'auto' (what suits the problem), 'grid', 'bonus', 'paper' (a grid, each plan to "
-        "ε_l = √(H/l), by estimate), 'mpc', 'riccati', 'arms', 'certified', or a planner.",
+        "The planner: 'auto' (chosen for the problem), 'grid', 'bonus', 'paper' (a grid, refined "
+        "until the estimated error is √(H/l)), 'mpc', 'riccati', 'arms', 'certified', or a planner.",
     )
     learner: Any = setting(
-        "auto", "'auto' (what suits the problem), 'fixed', 'fitted', or a learner."
+        "auto", "The learner: 'auto' (chosen for the problem), 'fixed', 'fitted', or a learner."
     )
     kernel: Any = setting(
         None,
-        "'auto' fits kernels to the data, those that are given too. It is the default where "
-        "nothing is known of a system (Gymnasium's, unless kernels are given).",
+        "'auto' fits kernels to the data, including kernels that you pass. It is the default for "
+        "Gymnasium environments unless you pass kernels.",
     )
     update: str = setting(
         "episode",
-        "'episode', as in the paper, or 'step': learn and plan anew at every step, which no "
+        "'episode', as in the paper, or 'step': learn and plan again at every step, which no "
         "theorem covers.",
     )
     first_episode: str | None = setting(
         None,
-        "The first episode: 'random' actions, or the 'prior''s own plan. Random where kernels are "
-        "fitted by the episode, since nothing fits before there are data.",
+        "The first episode: 'random' actions, or 'prior', a plan for the prior. The default is "
+        "'random' where kernels are fitted once an episode, because a fit needs data.",
     )
     reward_bounds: Any = setting(
         None,
-        "(low, high) that hold every mean reward, where that much is known: without them an agent "
-        "that explores may go on hoping for more than there is.",
+        "(low, high) between which every mean reward lies, if you know it. Without bounds, an "
+        "agent that explores may keep searching for rewards that do not exist.",
     )
 
     def __post_init__(self) -> None:
@@ -93,39 +97,47 @@ class AgentConfig(Settings):
 
     @property
     def fits_kernels(self) -> bool:
-        """Whether the user asked for kernels fitted to the data."""
+        """Whether kernels are to be fitted to the data."""
         learner = self.learner.get("name") if isinstance(self.learner, Mapping) else self.learner
         return self.kernel == "auto" or learner == "fitted"
 
     @property
     def given_kernels(self) -> dict[str, Any]:
-        """Kernels that the user gave, by name."""
+        """Kernels that the user passed, by the name of their setting."""
         names = ("reward_kernel", "transition_kernel")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def problem_for(self, system: System) -> Problem:
-        """What an agent is told of a system, with the settings of its user put first."""
+        """Make the problem that an agent learns: the system's, changed by these settings.
+
+        Args:
+            system: The system.
+
+        Returns:
+            The problem.
+        """
         problem, changes = system.problem, dict[str, Any]()
         if self.fits_kernels:
             problem = problem.with_fitted_kernels()
         elif self.given_kernels:
-            system.require_bounds()  # kernels that are given live on a domain
+            system.require_bounds()  # a fixed kernel needs a domain
             changes["learner"] = "fixed"
         if self.reward != "learned" or not system.offline:
             changes["reward"] = as_reward(self.reward, system.known_reward)
         if self.reward_kernel is not None:
-            # A norm is that of one kernel and no other.
+            # Norm bounds belong to the problem's kernel and do not hold for another one.
             changes |= {"norm_reward": None, "assumed_norms": (1.0, 1.0)}
-            changes["reward_kernel"] = as_kernel("reward_kernel", _read(self.reward_kernel))
+            reward_kernel = _import_kernel(self.reward_kernel)
+            changes["reward_kernel"] = as_kernel("reward_kernel", reward_kernel)
         if self.transition_kernel is not None:
             changes |= {"norm_transition": None, "assumed_norms": (1.0, 1.0)}
             changes["transition_kernel"] = as_output_kernel(
-                "transition_kernel", _read(self.transition_kernel), problem.mean_dimension
+                "transition_kernel", _import_kernel(self.transition_kernel), problem.mean_dimension
             )
         if self.reward_bounds is not None:
-            changes["reward_bounds"] = _ends(self.reward_bounds)
+            changes["reward_bounds"] = _as_bounds(self.reward_bounds)
         if self.noise is not None:
-            changes["reward_noise"] = changes["transition_noise"] = _noise(self.noise)
+            changes["reward_noise"] = changes["transition_noise"] = _as_noise_law(self.noise)
         problem = dataclasses.replace(problem, **changes)
         if problem.reward is not None:
             points = jnp.asarray(problem.points.spread(REWARD_PROBES))
@@ -133,7 +145,14 @@ class AgentConfig(Settings):
         return problem
 
     def learner_for(self, problem: Problem) -> LearnerLike:
-        """The learner that was asked for; kernels that are given and fitted are settings of it."""
+        """Choose the learner. Kernels that are passed and fitted become settings of it.
+
+        Args:
+            problem: The problem, with kernels as objects.
+
+        Returns:
+            A learner, its name, or its name with settings.
+        """
         if not (self.fits_kernels and self.given_kernels):
             return "fitted" if self.fits_kernels and self.learner == "auto" else self.learner
         changes = dict(self.learner) if isinstance(self.learner, Mapping) else {}
@@ -141,48 +160,67 @@ class AgentConfig(Settings):
         return {"name": "fitted"} | fitted | changes
 
 
-def as_reward(given: object, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """None for "learned", the environment's function for "known", or the user's function."""
-    if callable(given):
-        return given
-    if given == "learned":
+def as_reward(reward: object, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Convert the setting ``reward`` to a function.
+
+    Args:
+        reward: "learned", "known" or a function.
+        truth: The environment's mean reward, if it is known.
+
+    Returns:
+        None for "learned", the environment's function for "known", or the user's function.
+
+    Raises:
+        ArgumentError: If it is none of these, or "known" where the reward is not known.
+    """
+    if callable(reward):
+        return reward
+    if reward == "learned":
         return None
-    if given == "known" and truth is not None:
+    if reward == "known" and truth is not None:
         return truth
     raise ArgumentError(
-        "reward", "'learned', a function of points (n, d), or 'known' where it is", repr(given)
+        "reward", "'learned', a function of points (n, d), or 'known' where it is", repr(reward)
     )
 
 
-def _read(given: object) -> Any:
-    """A kernel or its text as it is; ``module:Name`` becomes the kernel or one of its class."""
-    if not (isinstance(given, str) and is_reference(given)):
-        return given
-    found: Any = imported(given, "kernel")
-    return found() if isinstance(found, type) else found
+def _import_kernel(kernel: object) -> Any:
+    """Import a kernel given as ``module:Name``; return any other kernel or text unchanged."""
+    if not (isinstance(kernel, str) and is_reference(kernel)):
+        return kernel
+    target: Any = imported(kernel, "kernel")
+    return target() if isinstance(target, type) else target
 
 
-def _ends(given: object) -> tuple[float, float]:
-    ends = np.asarray(float_array(given, "reward_bounds"))
-    if ends.shape != (2,) or not ends[0] < ends[1]:
-        raise ArgumentError("reward_bounds", "two numbers, the lower one first", given)
-    return float(ends[0]), float(ends[1])
+def _as_bounds(reward_bounds: object) -> tuple[float, float]:
+    bounds = np.asarray(float_array(reward_bounds, "reward_bounds"))
+    if bounds.shape != (2,) or not bounds[0] < bounds[1]:
+        raise ArgumentError("reward_bounds", "two numbers, the lower one first", reward_bounds)
+    return float(bounds[0]), float(bounds[1])
 
 
-def _noise(given: object) -> Noise:
+def _as_noise_law(noise: object) -> Noise:
     try:
-        return as_noise(given)
+        return as_noise(noise)
     except KernelMDPError:
         raise
     except (TypeError, ValueError):
-        raise ArgumentError("noise", "a noise law or a standard deviation", repr(given)) from None
+        raise ArgumentError("noise", "a noise law or a standard deviation", repr(noise)) from None
 
 
 def signature_with(function: Callable[..., Any], config: type[AgentConfig]) -> inspect.Signature:
-    """The signature of a constructor with settings in the place of its ``**settings``."""
+    """Make the signature of a constructor, with the settings in place of ``**settings``.
+
+    Args:
+        function: The constructor. Its last parameter collects the settings.
+        config: The class of the settings.
+
+    Returns:
+        The signature, without ``self``.
+    """
     kind = inspect.Parameter.KEYWORD_ONLY
-    first = list(inspect.signature(function).parameters.values())[1:-1]
+    parameters = list(inspect.signature(function).parameters.values())[1:-1]
     fields = [
         inspect.Parameter(name, kind, default=getattr(config, name)) for name in config.meanings()
     ]
-    return inspect.Signature([*first, *fields])
+    return inspect.Signature([*parameters, *fields])

@@ -10,22 +10,30 @@ from kernelmdp.mdp import MDP
 from kernelmdp.planners import Plan
 from kernelmdp.types import Key
 
-#: Kernels of covered sets are compiled so closely, as a share of λ: sets that a theorem covers are
-#: widened by what the compiled kernel may miss.
+#: Compilation error allowed for kernels of covered sets, as a share of λ. Sets that a theorem
+#: covers are widened by the compilation error, so it must be small beside λ.
 COVERED_ACCURACY = 1e-6
 
 
 class GPUCRL(Agent):
-    """Optimism in the face of uncertainty.
+    """GP-UCRL: optimism in the face of uncertainty (paper, Algorithm 1).
 
-    For episodes l = 1, 2, …: build the confidence sets C_R,l and C_P,l from the data of episodes
-    before l; let M_l be every MDP inside them; choose π_l that is best for the best of them; play
-    it; update the posteriors.
+    For episodes l = 1, 2, …:
+
+    1. Build the confidence sets C_R,l and C_P,l from the data of episodes before l.
+    2. Let M_l be the set of all MDPs inside them.
+    3. Choose the policy π_l that is best in the best of these MDPs, and play it.
+    4. Update the posteriors.
+
+    Attributes:
+        name: "gp-ucrl".
+        columns: β of the reward's and of the transition's confidence set.
+        plans_with_deviations: True: radii of confidence sets are standard deviations times β.
 
     >>> import kernelmdp as km
     >>> print(km.GPUCRL("riverswim", confidence="valid", seed=0).coverage)
     covered by the confidence sets of Theorem 1 (bounded norms)
-    >>> agent = km.GPUCRL("riverswim", seed=0)  # narrower sets, which learn faster
+    >>> agent = km.GPUCRL("riverswim", seed=0)  # smaller sets, which learn faster
     >>> print(agent.coverage)
     not covered: beta is scaled by 0.1
     """
@@ -39,14 +47,22 @@ class GPUCRL(Agent):
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
     def plausible(self) -> tuple[ConfidenceSets, MDP]:
-        """Confidence sets of the coming episode, and the family of MDPs inside them."""
+        """Build the confidence sets of the next episode.
+
+        Returns:
+            The sets, and the family of MDPs inside them.
+        """
         return self.learner.plausible(self.state, self.confidence, episode=self.episode + 1)
 
     def confidence_sets(self) -> ConfidenceSets:
         return self.plausible()[0]
 
     def requirements(self) -> LearnerRequirements:
-        """With λ_R and λ_P: the paper's H and mH, or the noise variances."""
+        """State what the agent needs from the learner, with the regularisers λ_R and λ_P.
+
+        Returns:
+            The requirements. λ_R and λ_P are the paper's H and mH, or the noise variances.
+        """
         covered = self.confidence.coverage.covered
         return (
             super()

@@ -23,8 +23,8 @@ from kernelmdp.priors import as_prior
 from kernelmdp.settings import setting
 from kernelmdp.types import Key
 
-#: Draws before one that the planner cannot solve exactly is taken. A draw of linear-quadratic
-#: control is solvable with probability above one half once data have come.
+#: Number of redraws before an MDP is accepted that the planner cannot solve exactly. With data, a
+#: drawn linear-quadratic system is solvable with probability above one half, so 100 suffice.
 ATTEMPTS = 100
 
 
@@ -38,13 +38,13 @@ class PSRLConfig(AgentConfig):
 
     prior: Any = setting(
         "gaussian",
-        "'gaussian' (the kernels' Gaussian processes, in closed form), 'student-t', "
+        "Prior over MDPs: 'gaussian' (Gaussian processes, in closed form), 'student-t', "
         "'hyperparameters', 'unknown-noise', 'norm-ball', or a Prior.",
     )
     inflate: Any = setting(
         1.0,
-        "Multiplies the deviation of a draw from the mean; 'gp-ts' is what GP Thompson sampling of "
-        "a fixed truth takes, v = B + σ√(2(γ + 1 + ln(2/δ))) (math D5).",
+        "Factor of the deviation of a draw from the mean. 'gp-ts' is the factor of GP Thompson "
+        "sampling for a fixed truth, v = B + σ√(2(γ + 1 + ln(2/δ))) (math D5).",
     )
 
     def __post_init__(self) -> None:
@@ -56,23 +56,33 @@ class PSRLConfig(AgentConfig):
 
 
 @jax.jit
-def _two(key: Key) -> tuple[Key, Key]:
-    one, other = jax.random.split(key)
-    return one, other
+def _split_key(key: Key) -> tuple[Key, Key]:
+    sample_key, tie_key = jax.random.split(key)
+    return sample_key, tie_key
 
 
 class PSRL(Agent):
-    """Posterior sampling.
+    """PSRL: posterior sampling (paper, Algorithm 2).
 
-    For episodes l = 1, 2, …: draw one MDP M_l from the posterior; choose π_l that is optimal for
-    it; play it; update the posteriors with what was seen, rewards too (the paper's listing forgets
-    them). The posterior has the true noise variance; the regularisers H and mH are GP-UCRL's.
+    For episodes l = 1, 2, …:
+
+    1. Draw one MDP M_l from the posterior.
+    2. Choose the policy π_l that is optimal in M_l, and play it.
+    3. Update the posteriors with the observed states and rewards (the paper's listing omits the
+       rewards).
+
+    The posterior uses the true noise variance. The regularisers H and mH belong to GP-UCRL.
+
+    Attributes:
+        name: "psrl".
+        Config: ``PSRLConfig``.
+        config: The settings.
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
     >>> len(agent.learn(episodes=2, progress=False).episodes)
     2
-    >>> agent.predict([5], period=0)  # against the stream, or with it
+    >>> agent.predict([5], period=0)  # action 1 swims against the current
     array([1.])
     """
 
@@ -81,28 +91,28 @@ class PSRL(Agent):
     config: PSRLConfig
 
     def plan(self, *, key: Key) -> Plan:
-        draw, ties = _two(key)
-        drawn = self._solvable_sample(key=draw)  # M_l ~ Φ_l
-        return self.solve(drawn, key=ties)  # π_l = π*_{M_l}
+        sample_key, tie_key = _split_key(key)
+        mdp = self._solvable_sample(key=sample_key)  # M_l ~ Φ_l
+        return self.solve(mdp, key=tie_key)  # π_l = π*_{M_l}
 
     def _solvable_sample(self, *, key: Key) -> MDP:
-        """A draw in which the planner finds an optimum: for linear-quadratic control Q ≻ 0."""
-        self._warn_of_chains()
-        drawn = self._sample(key=key)
+        """Draw an MDP that the planner can solve: for linear-quadratic control, Q ≻ 0."""
+        self._warn_if_not_mixed()
+        mdp = self._sample(key=key)
         for attempt in range(ATTEMPTS):
-            if self.planner.solvable(drawn):
+            if self.planner.solvable(mdp):
                 break
-            drawn = self._sample(key=jax.random.fold_in(key, attempt))
-        return drawn
+            mdp = self._sample(key=jax.random.fold_in(key, attempt))
+        return mdp
 
     def _sample(self, *, key: Key) -> MDP:
-        drawn = self.learner.sample(self.state, key=key)
+        mdp = self.learner.sample(self.state, key=key)
         if self.config.inflate == 1.0:
-            return drawn
-        mean, factor = self.learner.mean(self.state), jnp.asarray(self._factor())
-        return changed(drawn, model=InflatedSample(drawn.model, mean.model, factor))
+            return mdp
+        mean, factor = self.learner.mean(self.state), jnp.asarray(self._inflation())
+        return changed(mdp, model=InflatedSample(mdp.model, mean.model, factor))
 
-    def _factor(self) -> float:
+    def _inflation(self) -> float:
         if self.config.inflate != "gp-ts":
             return float(self.config.inflate)
         gain = max(self.learner.info(self.state).values())
@@ -118,13 +128,13 @@ class PSRL(Agent):
             raise ArgumentError("prior", "'gaussian' unless kernels are fixed", prior.name)
         return MCMC(prior, learner)
 
-    def _warn_of_chains(self) -> None:
-        if not self._chains_warn or "mixed" not in self.learner.columns:
+    def _warn_if_not_mixed(self) -> None:
+        if not self._warn_once or "mixed" not in self.learner.columns:
             return
         info = self.learner.info(self.state)
         if info["mixed"]:
             return
-        self._chains_warn = False
+        self._warn_once = False
         numbers = ", ".join(f"{name} {info[name]:.3g}" for name in ("r_hat", "acceptance"))
         warnings.warn(
             f"episode {self.episode + 1}: the chains of the prior {self.config.prior!r} did not "
@@ -133,8 +143,8 @@ class PSRL(Agent):
             stacklevel=2,
         )
 
-    #: Whether chains that do not mix are still to be warned of; once is enough.
-    _chains_warn: bool = True
+    # One warning about chains that do not mix is enough; the column 'mixed' has every episode.
+    _warn_once: bool = True
 
     @property
     def coverage(self) -> Coverage:
@@ -150,7 +160,13 @@ class PSRL(Agent):
 
 
 class InflatedSample(Model):
-    """mean + factor·(draw − mean); where nothing is uncertain, as of a known reward, the mean."""
+    """mean + factor·(draw − mean). Where nothing is uncertain, as for a known reward, the mean.
+
+    Attributes:
+        draw: The drawn model.
+        mean: The posterior mean.
+        factor: By how much deviations from the mean are multiplied.
+    """
 
     draw: Model
     mean: Model

@@ -1,7 +1,7 @@
-"""How an agent's settings go into a file, and come out of it again.
+"""Saving agents to files, and loading them.
 
 A file holds text and numbers. A setting that is neither, such as a function or a planner of your
-own class, is named in the file and has to be given when the agent is loaded.
+own class, is only named in the file. You pass it again when you load the agent.
 """
 
 import inspect
@@ -26,8 +26,15 @@ AGENTS = Registry[Any]("agent")
 
 
 def description_of(agent: Any) -> dict[str, Any]:
-    """How an agent was made, and for which problem, in text and numbers."""
-    settings, given = saved_settings(agent.config)
+    """Describe how an agent was made, and for which problem.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        The description as text and numbers.
+    """
+    settings, not_saved = settings_to_save(agent.config)
     kind = type(agent)
     return {
         "agent": agent.name,
@@ -35,14 +42,19 @@ def description_of(agent: Any) -> dict[str, Any]:
         "seed": agent.seed,
         "task": agent.system.spec,
         "settings": settings,
-        "given": given,
+        "given": not_saved,
         "problem": agent.problem.summary(),
         "totals": agent.totals,
     }
 
 
 def save_agent(agent: Any, path: object) -> None:
-    """Write an agent to a file; see ``Agent.save``."""
+    """Write an agent to a file; see ``Agent.save``.
+
+    Args:
+        agent: The agent.
+        path: The file.
+    """
     problem = agent.problem
     arrays = as_arrays(
         agent.history,
@@ -54,31 +66,53 @@ def save_agent(agent: Any, path: object) -> None:
 
 
 def load_agent(
-    kind: type[Any], path: object, *, task: object, agent: type[Any] | None, given: dict[str, Any]
+    kind: type[Any],
+    path: object,
+    *,
+    task: object,
+    agent: type[Any] | None,
+    settings: dict[str, Any],
 ) -> Any:
-    """The agent of a file; see ``Agent.load``."""
+    """Load an agent from a file; see ``Agent.load``.
+
+    Args:
+        kind: The class on which ``load`` was called.
+        path: The file.
+        task: The task, or None to make it again from the file.
+        agent: The agent's class, or None to take it from the file.
+        settings: Settings that the file does not hold.
+
+    Returns:
+        The agent, which has learned from all saved episodes.
+
+    Raises:
+        CheckpointError: If the file is not a saved agent, or one for another problem.
+        ArgumentError: If the task, the class or a setting is missing.
+    """
     description, arrays = archive.read(path)
     try:
         kind = _class_of(kind, path, description, agent)
-        settings, missing = dict(description["settings"]), dict(description["given"])
+        saved_settings, missing = dict(description["settings"]), dict(description["given"])
         spec, seed = description["task"], int(description["seed"])
-        saved = dict(description["problem"])
+        saved_problem = dict(description["problem"])
         totals = {name: float(value) for name, value in description["totals"].items()}
     except ArgumentError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: the description is incomplete ({error})") from None
     if task is None and spec is None:
-        raise ArgumentError("task", f"the task the agent was made for ({saved['name']})", None)
-    _require_given(path, missing, given)
-    config = kind.Config.of(settings | given)
+        expected = f"the task the agent was made for ({saved_problem['name']})"
+        raise ArgumentError("task", expected, None)
+    _require_settings(path, missing, settings)
+    config = kind.Config.of(saved_settings | settings)
     # A checkpoint's horizon may be shorter than the environment's limit.
-    system = as_system(spec if task is None else task, default_horizon=saved["horizon"])
-    # Before the agent is made, which may fail for reasons that only follow from this one.
+    system = as_system(spec if task is None else task, default_horizon=saved_problem["horizon"])
+    # Compare the problems before the agent is made: with another problem, making it may fail with
+    # an error that does not name the cause.
     for name, value in config.problem_for(system).summary().items():
-        if value != saved.get(name):
+        if value != saved_problem.get(name):
             raise CheckpointError(
-                f"{path}: saved for another problem: {name} was {saved.get(name)!r}, "
+                f"{path}: saved for another problem: {name} was {saved_problem.get(name)!r}, "
                 f"here it is {value!r}"
             )
     loaded = kind(system, seed=seed, config=config)
@@ -89,12 +123,12 @@ def load_agent(
 
 
 def _class_of(
-    kind: type[Any], path: object, description: dict[str, Any], given: type[Any] | None
+    kind: type[Any], path: object, description: dict[str, Any], agent: type[Any] | None
 ) -> type[Any]:
-    """The class of a saved agent: this one, the one that is given, or a registered one."""
+    """The class of a saved agent: ``agent`` if passed, a registered one, or ``kind``."""
     name, reference = description["agent"], description["class"]
-    if given is not None:
-        kind = given
+    if agent is not None:
+        kind = agent
     elif inspect.isabstract(kind):
         if reference is not None:
             expected = f"the class that {path} was saved with, {reference}"
@@ -105,39 +139,41 @@ def _class_of(
     return kind
 
 
-def saved_settings(config: AgentConfig) -> tuple[dict[str, Any], dict[str, str]]:
-    """Settings in text and numbers, and the names of those that have to be given again.
+def settings_to_save(config: AgentConfig) -> tuple[dict[str, Any], dict[str, str]]:
+    """Split settings into those that a file can hold and those to be passed again.
 
     Args:
         config: The settings.
 
     Returns:
-        Settings that a file can hold, and a description of each that it cannot.
+        Settings as text and numbers, and a description of each that a file cannot hold.
     """
     settings: dict[str, Any] = {}
-    given: dict[str, str] = {}
+    not_saved: dict[str, str] = {}
     for name in config.meanings():
         value = getattr(config, name)
         written = WRITERS.get(name, _plain_or_none)(value)
         if (written is None and value is not None) or _imports(written):
-            given[name] = (
+            not_saved[name] = (
                 f"the function {value.__name__}" if inspect.isfunction(value) else repr(value)
             )
         else:
             settings[name] = written
-    return settings, given
+    return settings, not_saved
 
 
-def _require_given(path: object, missing: Mapping[str, str], given: Mapping[str, object]) -> None:
-    """ArgumentError that names what has to be given to load an agent, and is not."""
-    for name, what in missing.items():
-        if name not in given:
-            expected = f"the {name.replace('_', ' ')} that {path} was saved with, {what}"
+def _require_settings(
+    path: object, missing: Mapping[str, str], settings: Mapping[str, object]
+) -> None:
+    """Raise ArgumentError if a setting that the file does not hold was not passed."""
+    for name, description in missing.items():
+        if name not in settings:
+            expected = f"the {name.replace('_', ' ')} that {path} was saved with, {description}"
             raise ArgumentError(name, expected, None)
 
 
 def _imports(written: Any) -> bool:
-    """Whether a setting names a module to import: a file must not make its reader run that."""
+    """Whether a setting names a module to import. Loading a file must not run such code."""
     name = written.get("name") if isinstance(written, Mapping) else written
     return isinstance(name, str) and is_reference(name)
 
@@ -148,7 +184,7 @@ def _plain_or_none(value: Any) -> Any:
 
 
 def _kernel(value: Any) -> str | None:
-    """The kernel's text, if that parses to the same kernel."""
+    """The kernel's text, if it parses to the same kernel; else None."""
     if value is None:
         return None
     try:
@@ -164,7 +200,7 @@ def _confidence(value: Any) -> Any:
 
 
 def _planner(value: Any) -> Any:
-    """Name and fields of a registered planner, if the fields are text and numbers."""
+    """Name and fields of a registered planner, if all fields are text and numbers."""
     if not isinstance(value, Planner):
         return _plain_or_none(value)
     name = PLANNERS.name_of(type(value))
@@ -175,7 +211,7 @@ def _planner(value: Any) -> Any:
 
 
 def _flat_fields(fields: Mapping[str, Any]) -> bool:
-    """Whether no field is an object with fields of its own, which a name does not make again."""
+    """Whether no field is an object with fields, which could not be made again from its name."""
     return not any(isinstance(field, Mapping) for field in fields.values())
 
 
@@ -203,7 +239,7 @@ def _prior(value: Any) -> Any:
     return None if "a function" in written.values() else written
 
 
-#: How settings are written that are more than text and numbers.
+#: Functions that convert settings to text and numbers; None if that is impossible.
 WRITERS: dict[str, Callable[[Any], Any]] = {
     "reward": lambda value: value if isinstance(value, str) else None,
     "reward_kernel": _kernel,

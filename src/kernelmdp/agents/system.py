@@ -1,7 +1,7 @@
-"""What an agent works on: a system behind an interface that hides the truth.
+"""The system that an agent controls, behind an interface that hides the true dynamics.
 
-The loop, regret and records know the truth and live in ``experiments``. That package registers how
-to make a system from a task, so an agent never imports an environment.
+The learning loop and regret need the true dynamics. They live in ``experiments``. That package
+registers how to make a system from a task, so no agent imports an environment.
 """
 
 import abc
@@ -18,58 +18,82 @@ from kernelmdp.types import ArrayLike
 
 
 class System(abc.ABC):
-    """A task as an agent sees it."""
+    """A task as an agent sees it.
 
-    #: Whether there is no system to play in, only a problem.
+    Attributes:
+        offline: Whether there is only a problem, and no system in which episodes can be played.
+    """
+
     offline: ClassVar[bool]
 
     @property
     @abc.abstractmethod
     def task(self) -> object:
-        """What the agent was made for."""
+        """The task that the agent was made for."""
 
     @property
     @abc.abstractmethod
     def problem(self) -> Problem:
-        """What is known of it."""
+        """What is known of the task before learning."""
 
     @property
     @abc.abstractmethod
     def known_reward(self) -> Callable[..., Any] | None:
-        """The true mean reward, for agents that are to know it."""
+        """The true mean reward function, for agents with ``reward="known"``; None if unknown."""
 
     @property
     @abc.abstractmethod
     def spec(self) -> dict[str, Any] | None:
-        """What makes the task again, or None when it cannot be made."""
+        """A description from which the task can be made again, or None if there is none."""
 
     @abc.abstractmethod
     def state_of(self, observation: ArrayLike) -> ArrayLike:
-        """The state that an observation is of."""
+        """Convert an observation to a state.
+
+        Args:
+            observation: In the shape of the system's observations.
+
+        Returns:
+            The state, (m,).
+        """
 
     def require_bounds(self) -> None:  # noqa: B027  (most systems have true bounds)
-        """ArgumentError where an axis of the state has only provisional bounds."""
+        """Raise ArgumentError if an axis of the state has only provisional bounds."""
 
     @abc.abstractmethod
     def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
-        """Let an agent play and learn from that many more episodes."""
+        """Let an agent play more episodes and learn from each.
+
+        Args:
+            agent: The agent.
+            episodes: The number of episodes.
+            progress: Whether to show a progress line in a terminal.
+
+        Returns:
+            The ``Result`` of these episodes.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
 class OfflineSystem(System):
-    """A problem without a system: the loop is the user's, with ``ask`` and ``tell``."""
+    """A problem without a system: you run the loop with ``ask`` and ``tell``.
+
+    Attributes:
+        offline: True.
+        given_problem: The problem.
+    """
 
     offline: ClassVar[bool] = True
 
-    told: Problem
+    given_problem: Problem
 
     @property
     def task(self) -> Problem:
-        return self.told
+        return self.given_problem
 
     @property
     def problem(self) -> Problem:
-        return self.told
+        return self.given_problem
 
     @property
     def spec(self) -> None:
@@ -77,7 +101,7 @@ class OfflineSystem(System):
 
     @property
     def known_reward(self) -> Callable[..., Any] | None:
-        return self.told.reward
+        return self.given_problem.reward
 
     def state_of(self, observation: ArrayLike) -> ArrayLike:
         return observation
@@ -88,7 +112,7 @@ class OfflineSystem(System):
 
 @runtime_checkable
 class SystemMaker(Protocol):
-    """Makes systems from names, environments and Gymnasium's objects."""
+    """A function that makes a system from a name, an environment or a Gymnasium object."""
 
     def __call__(
         self, task: object, *, horizon: int | None, default_horizon: int | None
@@ -99,22 +123,29 @@ _makers: list[SystemMaker] = []
 
 
 def register_systems(maker: SystemMaker) -> None:
-    """Say how systems are made; ``experiments`` does."""
+    """Register how systems are made. The package ``experiments`` calls this when imported.
+
+    Args:
+        maker: Replaces the maker registered before.
+    """
     _makers[:] = [maker]
 
 
 def as_system(
     task: object, *, horizon: int | None = None, default_horizon: int | None = None
 ) -> System:
-    """The system of a task.
+    """Make the system of a task.
 
     Args:
         task: A problem, an environment, a Gymnasium environment, the name of one, or a system.
-        horizon: H; an error where the task has another.
-        default_horizon: H where the task leaves it open.
+        horizon: H. It is an error if the task has another horizon.
+        default_horizon: H where the task does not define it.
+
+    Returns:
+        The system.
 
     Raises:
-        ArgumentError: If there is no such task, or its horizon is another.
+        ArgumentError: If there is no such task, or its horizon differs.
     """
     if isinstance(task, OfflineSystem):
         return task
@@ -126,7 +157,19 @@ def as_system(
 
 
 def checked_state(problem: Problem, argument: str, state: ArrayLike) -> np.ndarray:
-    """A state as an array (m,) of finite numbers."""
+    """Convert a state to an array of finite numbers.
+
+    Args:
+        problem: Defines the number of coordinates m.
+        argument: The argument's name, for error messages.
+        state: The state.
+
+    Returns:
+        The state as an array (m,).
+
+    Raises:
+        ShapeError: If it does not have m numbers.
+    """
     array = np.atleast_1d(np.asarray(float_array(state, argument)))
     m = problem.states.dimension
     if array.shape != (m,):
