@@ -1,15 +1,15 @@
 """kernelmdp: GP-UCRL and PSRL for kernelised Markov decision processes.
 
-Importing this package switches JAX to 64-bit floats (``jax_enable_x64``): posteriors and
-information gains lose digits to cancellation that 32 bits do not have. 32 bits are available where
-asked for, as in ``kernelmdp.gp.posterior(..., dtype="float32")``.
+Importing this package switches JAX to 64-bit floats (``jax_enable_x64``). Posteriors and
+information gains lose digits to cancellation, and 32 bits are too few for them. You can still ask
+for 32 bits where it is offered, as in ``kernelmdp.gp.posterior(..., dtype="float32")``.
 """
 
 import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from kernelmdp import (  # noqa: E402  (64 bits first)
+from kernelmdp import (  # noqa: E402  (64 bits must be enabled first)
     agents,
     classics,
     confidence,
@@ -37,10 +37,11 @@ from kernelmdp.planners import GridPlanner, MPCPlanner  # noqa: E402
 from kernelmdp.report import read  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
 
-#: An agent as it was saved; see ``Agent.load``.
+#: Loads a saved agent; see ``Agent.load``.
 load = Agent.load
 
-register()  # gymnasium.make("kernelmdp/PendulumSwingup-v0") and its like
+# Make the environments known to Gymnasium: gymnasium.make("kernelmdp/PendulumSwingup-v0").
+register()
 
 __all__ = [
     "GPUCRL",

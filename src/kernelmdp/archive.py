@@ -1,8 +1,8 @@
-"""Files on disk: written whole or not at all; and a zip of JSON and plain arrays for agents.
+"""Atomic writing of files, and the file format of saved agents.
 
-Reading a file never runs code from it. The file of an agent holds how it was made and everything it
-was told, episode by episode. Loading makes the agent anew and tells it all again, which on the same
-machine gives the same numbers.
+A saved agent is a zip file of JSON and NumPy arrays. It holds the agent's settings and its
+observations, episode by episode. Loading constructs the agent again and replays all observations,
+which gives the same numbers on the same machine. Reading a file never runs code from it.
 """
 
 import io
@@ -16,11 +16,15 @@ import numpy as np
 
 from kernelmdp.errors import CheckpointError
 
-FORMAT, VERSION = "kernelmdp agent", 3
+#: Marks a file as a saved agent.
+FORMAT = "kernelmdp agent"
+#: Version of the file format. ``read`` refuses all others; raise it when the format changes.
+VERSION = 3
+#: Names of the arrays of a saved agent. The first axis of each counts episodes.
 ARRAYS = ("states", "actions", "rewards", "outcomes", "terminated")
 
 
-#: What zipfile, json and NumPy raise on files that are cut, foreign or meant to harm.
+#: Errors of zipfile, json and NumPy on files that are truncated, of another format or malicious.
 UNREADABLE = (
     zipfile.BadZipFile,
     EOFError,
@@ -32,75 +36,108 @@ UNREADABLE = (
 )
 
 
-#: The date of every part of a file: the same agent gives the same bytes.
+#: Date of every member of the zip file, the earliest that zip allows. It is constant, so that the
+#: same agent always gives the same bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_atomically(path: Any, content: bytes) -> None:
-    """Write beside the place, then rename: a crash leaves the old file or the new one.
+    """Write a file atomically: a crash leaves either the old file or the new one.
 
-    When this comes back the file is on disk; where it fails the old one is as it was.
+    The content goes into a temporary file in the same folder, which is then renamed. The file is on
+    disk when the function returns. If writing fails, the old file is unchanged.
+
+    Args:
+        path: Path of the file.
+        content: Its new content.
+
+    Raises:
+        OSError: If the file cannot be written.
     """
     target = pathlib.Path(path)
-    beside = target.with_name(target.name + ".part")
+    temporary = target.with_name(target.name + ".part")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+        temporary.replace(target)
     except OSError:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
 
 
 def sync_folder(folder: pathlib.Path) -> None:
-    """Names on disk as well as contents."""
-    if os.name != "posix":  # elsewhere a folder cannot be opened
+    """Make sure that the names of a folder's files are on disk.
+
+    Syncing a file only writes its content. On systems other than POSIX a folder cannot be opened,
+    and this does nothing.
+
+    Args:
+        folder: Path of the folder.
+    """
+    if os.name != "posix":
         return
-    place = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(place)
+        os.fsync(descriptor)
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def write(path: Any, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write an agent; the same one always as the same bytes."""
+    """Write a saved agent. The same agent always gives the same bytes.
+
+    Args:
+        path: Path of the file.
+        description: The agent's settings and problem, of types that JSON holds.
+        arrays: The observations, by the names in ``ARRAYS``; the first axis counts episodes.
+    """
     text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
-    parts = {"agent.json": text.encode()}
+    members = {"agent.json": text.encode()}
     for name, array in arrays.items():
         buffer = io.BytesIO()
         np.save(buffer, array, allow_pickle=False)
-        parts[f"{name}.npy"] = buffer.getvalue()
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        for name, content in parts.items():
+        members[f"{name}.npy"] = buffer.getvalue()
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name, DATE), content)
-    write_atomically(path, whole.getvalue())
+    write_atomically(path, zipped.getvalue())
 
 
 def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The description and the arrays, or a CheckpointError that says what is wrong."""
-    place = pathlib.Path(path)
-    if not place.is_file():
-        raise CheckpointError(f"{place}: there is no such file")
+    """Read a saved agent.
+
+    Args:
+        path: Path of the file.
+
+    Returns:
+        The description and the arrays, as ``write`` took them.
+
+    Raises:
+        CheckpointError: If there is no such file, it is no saved agent, it has another version of
+            the format, or its arrays differ in their number of episodes.
+    """
+    file = pathlib.Path(path)
+    if not file.is_file():
+        raise CheckpointError(f"{file}: there is no such file")
     try:
-        with zipfile.ZipFile(place) as archive:
+        with zipfile.ZipFile(file) as archive:
             description = json.loads(archive.read("agent.json"))
             arrays = {
                 name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
                 for name in ARRAYS
             }
     except UNREADABLE as error:
-        raise CheckpointError(f"{place}: not a saved agent of kernelmdp ({error})") from None
+        raise CheckpointError(f"{file}: not a saved agent of kernelmdp ({error})") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise CheckpointError(f"{place}: not a saved agent of kernelmdp")
+        raise CheckpointError(f"{file}: not a saved agent of kernelmdp")
     if description.get("version") != VERSION:
         raise CheckpointError(
-            f"{place}: saved in format {description.get('version')}, this library reads {VERSION}"
+            f"{file}: saved in format {description.get('version')}, this library reads {VERSION}"
         )
     if len({len(array) for array in arrays.values()}) > 1:
-        raise CheckpointError(f"{place}: arrays of different numbers of episodes")
+        raise CheckpointError(f"{file}: arrays of different numbers of episodes")
     return description, arrays

@@ -1,4 +1,8 @@
-"""What a check of promises found: of a kernel, a planner, an environment or an agent."""
+"""Reports of conformance checks of kernels, planners, environments and agents.
+
+A promise is a property that every implementation of an interface must have. A check tests the
+promises one by one.
+"""
 
 import dataclasses
 
@@ -7,7 +11,12 @@ from kernelmdp.errors import ConformanceError
 
 @dataclasses.dataclass(frozen=True)
 class Conformance:
-    """Which promises were found kept, and which could not be checked and why.
+    """The report of a conformance check in which no promise was broken.
+
+    Attributes:
+        name: Name of the object that was checked.
+        checked: Promises that it keeps.
+        skipped: Promises that could not be checked, each with the reason.
 
     >>> print(Conformance("mine", ("it is symmetric",), ()))
     mine: 1 promises kept
@@ -26,12 +35,12 @@ class Conformance:
 
 
 class Checklist:
-    """Promises as they are checked, one after the other.
+    """Records promises while a check tests them.
 
     >>> promises = Checklist()
     >>> promises.require("one is one", 1 == 1, "another number")
     >>> promises.skip("two is prime", "nobody asked")
-    >>> promises.found("numbers").skipped
+    >>> promises.result("numbers").skipped
     ('two is prime: nobody asked',)
     """
 
@@ -39,16 +48,37 @@ class Checklist:
         self.checked: list[str] = []
         self.skipped: list[str] = []
 
-    def require(self, promise: str, kept: bool, found: str) -> None:
-        """Count a promise as kept, or raise ``ConformanceError`` with what was found instead."""
-        if not kept:
-            raise ConformanceError(promise, found)
+    def require(self, promise: str, satisfied: bool, observed: str) -> None:
+        """Record a promise as kept, or raise an error.
+
+        Args:
+            promise: The promise, in words.
+            satisfied: Whether the object keeps it.
+            observed: What was observed instead, for the error message.
+
+        Raises:
+            ConformanceError: If the promise is not kept.
+        """
+        if not satisfied:
+            raise ConformanceError(promise, observed)
         self.checked.append(promise)
 
     def skip(self, promise: str, reason: str) -> None:
-        """Count a promise as one that could not be checked."""
+        """Record a promise that could not be checked.
+
+        Args:
+            promise: The promise, in words.
+            reason: Why it could not be checked.
+        """
         self.skipped.append(f"{promise}: {reason}")
 
-    def found(self, name: str) -> Conformance:
-        """The report."""
+    def result(self, name: str) -> Conformance:
+        """Return the report of the check.
+
+        Args:
+            name: Name of the object that was checked.
+
+        Returns:
+            All promises recorded so far.
+        """
         return Conformance(name, tuple(self.checked), tuple(self.skipped))

@@ -1,4 +1,6 @@
-"""Errors of the library: each names the argument, what was expected and what came.
+"""Errors and warnings of the library.
+
+An error about an argument names the argument, what was expected and what was passed.
 
 >>> import kernelmdp as km
 >>> try:
@@ -12,7 +14,7 @@ from typing import Any
 
 
 class KernelMDPError(Exception):
-    """Base of every error this library raises on purpose.
+    """Base class of all errors of this library.
 
     >>> issubclass(ShapeError, KernelMDPError)
     True
@@ -20,7 +22,14 @@ class KernelMDPError(Exception):
 
 
 class ArgumentError(KernelMDPError, ValueError):
-    """An argument is not what the function needs; nothing was changed.
+    """An argument is invalid. Nothing was changed.
+
+    The error has its arguments as attributes.
+
+    Args:
+        argument: Name of the argument.
+        expected: What was expected, in words.
+        got: What was passed instead.
 
     >>> print(ArgumentError("noise", "a positive number", -1))
     noise: expected a positive number, got -1
@@ -42,7 +51,7 @@ class ShapeError(ArgumentError):
 
 
 class DataError(ArgumentError):
-    """Data that is not finite.
+    """Data contain NaN or infinity.
 
     >>> print(DataError("rewards", "finite numbers", "nan at step 3"))
     rewards: expected finite numbers, got nan at step 3
@@ -58,7 +67,13 @@ class DomainError(ArgumentError):
 
 
 class KernelTextError(ArgumentError):
-    """A kernel text does not parse; ``position`` is the offset of the first wrong character.
+    """The text of a kernel cannot be parsed.
+
+    Args:
+        text: The text.
+        position: Offset of the first wrong character. It is an attribute of the error too.
+        expected: What was expected there, in words.
+        got: What is there instead.
 
     >>> print(KernelTextError("se(", 3, "a number", "the end"))
     text: expected a number, got the end at position 3
@@ -73,7 +88,7 @@ class KernelTextError(ArgumentError):
 
 
 class UnknownPropertyError(KernelMDPError):
-    """A kernel was asked for something it does not have, such as features of infinite rank.
+    """A kernel does not have the requested property, such as a finite feature map.
 
     >>> print(UnknownPropertyError("se(1.0) has no finite feature map"))
     se(1.0) has no finite feature map
@@ -81,7 +96,7 @@ class UnknownPropertyError(KernelMDPError):
 
 
 class CompilationError(KernelMDPError):
-    """A kernel could not be compiled to the rank and tolerance asked for.
+    """A kernel could not be compiled to the requested rank and tolerance.
 
     >>> issubclass(CompilationError, KernelMDPError)
     True
@@ -89,7 +104,7 @@ class CompilationError(KernelMDPError):
 
 
 class PositiveDefiniteError(KernelMDPError, ArithmeticError):
-    """A matrix lost positive definiteness; the object that was asked stays valid.
+    """A matrix is not positive definite in floating point. The object itself stays valid.
 
     >>> issubclass(PositiveDefiniteError, ArithmeticError)
     True
@@ -97,7 +112,7 @@ class PositiveDefiniteError(KernelMDPError, ArithmeticError):
 
 
 class CheckpointError(KernelMDPError):
-    """A file is not a saved agent, or one of another problem; nothing was changed.
+    """A file is not a saved agent, or is one of another problem. Nothing was changed.
 
     >>> print(CheckpointError("agent.kmdp: saved for another problem"))
     agent.kmdp: saved for another problem
@@ -105,7 +120,7 @@ class CheckpointError(KernelMDPError):
 
 
 class StorageError(KernelMDPError):
-    """A folder cannot be written to, such as on a full disk; what it holds is as it was.
+    """A folder cannot be written to, for example on a full disk. Its files are unchanged.
 
     >>> print(StorageError("runs/x: no space is left"))
     runs/x: no space is left
@@ -113,20 +128,26 @@ class StorageError(KernelMDPError):
 
 
 class ConformanceError(KernelMDPError, AssertionError):
-    """A kernel, planner, environment or agent breaks a promise that is made of all of its kind.
+    """A kernel, planner, environment or agent breaks a promise of its interface.
+
+    The error has its arguments as attributes.
+
+    Args:
+        promise: The promise, in words.
+        observed: What was observed instead.
 
     >>> print(ConformanceError("the same seed gives the same run", "other states"))
     promised: the same seed gives the same run; found: other states
     """
 
-    def __init__(self, promise: str, found: str) -> None:
+    def __init__(self, promise: str, observed: str) -> None:
         self.promise = promise
-        self.found = found
-        super().__init__(f"promised: {promise}; found: {found}")
+        self.observed = observed
+        super().__init__(f"promised: {promise}; found: {observed}")
 
 
 class ApproximationWarning(UserWarning):
-    """A result is approximate in a way the caller may not expect.
+    """A result is approximate in a way that you may not expect.
 
     >>> issubclass(ApproximationWarning, UserWarning)
     True
@@ -134,7 +155,7 @@ class ApproximationWarning(UserWarning):
 
 
 class RecoveryWarning(UserWarning):
-    """A run had been ended in the middle; what was found of it, and what is played again.
+    """A run was interrupted. The message says what was recovered and what is repeated.
 
     >>> issubclass(RecoveryWarning, UserWarning)
     True

@@ -1,7 +1,7 @@
-"""Named parts: environments, agents, learners, planners, priors, kernels and confidence presets.
+"""Registries of named parts, such as environments, agents, learners, planners and kernels.
 
-A name is looked up among the parts that were registered, then among the entry points of installed
-packages (group ``kernelmdp.agents`` and so on). ``module:Name`` imports a part from a module.
+A name is looked up among the registered parts, then among the entry points of installed packages
+(group ``kernelmdp.agents`` and so on). ``module:Name`` imports a part from a module.
 """
 
 import importlib
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Parts of one kind by name.
+    """A mapping from names to parts of one kind, such as classes of agents.
 
     Args:
-        kind: What a part is called in messages, such as "agent".
+        kind: The kind of the parts, for error messages and entry points, such as "agent".
 
     >>> colours = Registry[str]("colour")
     >>> colours.register("red", "#f00")
@@ -40,7 +40,14 @@ class Registry(Mapping[str, T], Generic[T]):
         self._parts: dict[str, T] = {}
 
     def register(self, name: str, part: T) -> T:
-        """Make a part known by a name; returns the part.
+        """Register a part under a name.
+
+        Args:
+            name: The name.
+            part: The part.
+
+        Returns:
+            The part.
 
         Raises:
             ArgumentError: If another part has the name.
@@ -51,10 +58,16 @@ class Registry(Mapping[str, T], Generic[T]):
         return part
 
     def find(self, name: object) -> T:
-        """The part of a name, of an entry point, or of ``module:Name``.
+        """Return the part of a name.
+
+        Args:
+            name: Name of a registered part or of an entry point, or ``module:Name``.
+
+        Returns:
+            The part.
 
         Raises:
-            ArgumentError: If there is none; the message suggests the nearest name.
+            ArgumentError: If there is none. The message suggests the most similar name.
         """
         name = str(name)
         if name in self._parts:
@@ -68,8 +81,15 @@ class Registry(Mapping[str, T], Generic[T]):
         raise ArgumentError(self.kind, expected, suggested(name, self._parts))
 
     def name_of(self, part: object) -> str | None:
-        """The name under which a part was registered, or None."""
-        return next((name for name, known in self._parts.items() if known is part), None)
+        """Return the name of a registered part.
+
+        Args:
+            part: The part.
+
+        Returns:
+            The first name under which it is registered, or None if it is not registered.
+        """
+        return next((name for name, known_part in self._parts.items() if known_part is part), None)
 
     def __getitem__(self, name: str) -> T:
         return self._parts[name]
@@ -82,7 +102,13 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text is ``module:Name``.
+    """Return whether a text has the form ``module:Name``.
+
+    Args:
+        text: The text.
+
+    Returns:
+        Whether it names an object of a module.
 
     >>> is_reference("package.module:Name"), is_reference("se(0.5)[0:2]")
     (True, False)
@@ -91,7 +117,20 @@ def is_reference(text: str) -> bool:
 
 
 def imported(reference: str, kind: str) -> T:  # type: ignore[type-var]
-    """The object that ``module:Name`` names; modules of the working directory are found too."""
+    """Import the object that ``module:Name`` names.
+
+    Modules of the working directory are found too: it is added to ``sys.path``.
+
+    Args:
+        reference: The text ``module:Name``.
+        kind: The kind of the object, for the error message, such as "agent".
+
+    Returns:
+        The object.
+
+    Raises:
+        ArgumentError: If the module cannot be imported or has no such name.
+    """
     module, _, name = reference.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
@@ -103,7 +142,16 @@ def imported(reference: str, kind: str) -> T:  # type: ignore[type-var]
 
 
 def reference_to(part: Callable[..., object], kind: str) -> str:
-    """``module:Name`` of a class or function, for other processes and for ``config.toml``.
+    """Return the text ``module:Name`` of a class or function.
+
+    Other processes and ``config.toml`` use it to refer to the object.
+
+    Args:
+        part: The class or function.
+        kind: Its kind, for the error message, such as "agent".
+
+    Returns:
+        The text ``module:Name``.
 
     Raises:
         ArgumentError: If another process could not import it.

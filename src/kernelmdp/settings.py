@@ -1,7 +1,7 @@
-"""Settings as typed objects: one frozen dataclass for each part, each field with its meaning.
+"""Typed settings: one frozen dataclass for each part, in which every field states its meaning.
 
-The same object serves Python, the command line and study files. An unknown name is an error that
-suggests the nearest one. Every object prints, and every object that holds plain values is saved.
+Python, the command line and study files use the same objects. An unknown name is an error that
+suggests the most similar one. All settings can be printed. Settings of plain values can be saved.
 """
 
 import dataclasses
@@ -13,18 +13,28 @@ from kernelmdp.numerics.checks import suggested
 
 S = TypeVar("S", bound="Settings")
 
-#: Values that JSON and TOML hold as they are.
+#: Types that are saved as they are.
 PLAIN = (str, int, float, bool, type(None))
 
 
 def setting(default: Any, meaning: str) -> Any:
-    """A field of settings with its default value and one sentence on what it means and why."""
+    """Declare a field of a ``Settings`` class.
+
+    Args:
+        default: The default value.
+        meaning: One sentence that says what the setting means, and why it has this default.
+
+    Returns:
+        A dataclass field that holds the meaning in its metadata.
+    """
     return dataclasses.field(default=default, metadata={"meaning": meaning})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of one part. A subclass is a frozen dataclass with a ``setting`` for each field.
+    """Base class of the settings of a part.
+
+    A subclass is a frozen dataclass that declares each field with ``setting``.
 
     >>> @dataclasses.dataclass(frozen=True, kw_only=True)
     ... class Search(Settings):
@@ -40,85 +50,124 @@ class Settings:
     {'steps': 'Steps of the search; more than 25 changed nothing.'}
     """
 
-    #: What the part is called in messages.
+    #: Name of the part, for error messages.
     part: ClassVar[str] = "settings"
 
     @classmethod
-    def of(cls: type[S], given: "Mapping[str, object] | Settings | None") -> S:
-        """Settings from a mapping; those that are missing keep their defaults.
+    def of(cls: type[S], settings: "Mapping[str, object] | Settings | None") -> S:
+        """Return settings of this class from a mapping.
+
+        Args:
+            settings: Values by name, where missing names keep their defaults. Settings of this
+                class are returned unchanged. None means all defaults.
+
+        Returns:
+            The settings.
 
         Raises:
-            ArgumentError: If a name is unknown.
+            ArgumentError: If a name is unknown, or the argument is of another type.
         """
-        if given is None:
+        if settings is None:
             return cls()
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, Mapping):
-            raise ArgumentError(cls.part, f"{cls.__name__} or a mapping", repr(given))
+        if isinstance(settings, cls):
+            return settings
+        if not isinstance(settings, Mapping):
+            raise ArgumentError(cls.part, f"{cls.__name__} or a mapping", repr(settings))
         names = list(cls.meanings())
-        for name in given:
+        for name in settings:
             if name not in names:
                 expected = "settings among " + ", ".join(names)
                 raise ArgumentError(cls.part, expected, suggested(name, names))
-        return cls(**given)
+        return cls(**settings)
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """What each setting means, by name."""
+        """Return the meaning of each setting.
+
+        Returns:
+            The meanings by name; empty text for fields that are not declared with ``setting``.
+        """
         fields = dataclasses.fields(cls)
-        return {f.name: f.metadata.get("meaning", "") for f in fields if f.init}
+        return {field.name: field.metadata.get("meaning", "") for field in fields if field.init}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON and TOML hold it: tuples become lists, settings become mappings."""
+    """Convert a value to the types of JSON and TOML, as far as possible.
+
+    Args:
+        value: Any value.
+
+    Returns:
+        The value, in which tuples are lists, and settings and other dataclasses are mappings from
+        text. Other values are unchanged.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {str(name): plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value that went through ``plain`` holds nothing but text, numbers and None."""
+    """Return whether a value holds nothing but text, numbers, truth values and None.
+
+    Args:
+        value: A result of ``plain``.
+
+    Returns:
+        Whether it can be saved.
+    """
     if isinstance(value, Mapping):
         return all(map(is_plain, value.values()))
     return all(map(is_plain, value)) if isinstance(value, list) else isinstance(value, PLAIN)
 
 
 def nested(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Dotted names as mappings within mappings: ``planner.horizon`` is ``horizon`` of ``planner``.
+    """Turn dotted names into nested mappings; ``flat`` is the inverse.
 
-    A part that is named and also changed, as in ``planner=mpc`` with ``planner.horizon=20``,
-    becomes {"name": "mpc", "horizon": 20}.
+    ``planner.horizon`` becomes ``horizon`` in the mapping ``planner``. If a part has both a name
+    and settings, as in ``planner=mpc`` with ``planner.horizon=20``, it becomes
+    {"name": "mpc", "horizon": 20}.
+
+    Args:
+        settings: Values by name. A name may have dots.
+
+    Returns:
+        The nested settings.
 
     >>> nested({"planner": "mpc", "planner.horizon": 20, "update": "step"})
     {'planner': {'name': 'mpc', 'horizon': 20}, 'update': 'step'}
     """
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for name, value in settings.items():
-        part, dot, inner = name.partition(".")
+        part, dot, inner_name = name.partition(".")
         if not dot:
-            inside = found.get(name)
-            found[name] = value if inside is None else {"name": value} | inside
+            part_settings = tree.get(name)
+            tree[name] = value if part_settings is None else {"name": value} | part_settings
             continue
-        outer = found.get(part, {})
+        outer = tree.get(part, {})
         outer = dict(outer) if isinstance(outer, Mapping) else {"name": outer}
-        found[part] = outer | nested({inner: value})
-    return found
+        tree[part] = outer | nested({inner_name: value})
+    return tree
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings with dotted names, as the command line has them; ``nested`` undoes it.
+    """Turn nested mappings into dotted names, as on the command line; ``nested`` is the inverse.
+
+    Args:
+        settings: Values by name. A value may be a mapping, whose "name" is that of a part.
+
+    Returns:
+        The values by dotted name.
 
     >>> flat({"planner": {"name": "mpc", "horizon": 20}, "update": "step"})
     {'planner': 'mpc', 'planner.horizon': 20, 'update': 'step'}
     """
-    found: dict[str, Any] = {}
+    dotted: dict[str, Any] = {}
     for name, value in settings.items():
         if not isinstance(value, Mapping):
-            found[name] = value
+            dotted[name] = value
             continue
-        for inner, each in flat(value).items():
-            found[name if inner == "name" else f"{name}.{inner}"] = each
-    return found
+        for inner_name, inner_value in flat(value).items():
+            dotted[name if inner_name == "name" else f"{name}.{inner_name}"] = inner_value
+    return dotted

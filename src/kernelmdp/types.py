@@ -1,6 +1,7 @@
-"""Names of array shapes used in signatures, checked by the tests.
+"""Names of array types and shapes for signatures. The tests check the shapes at run time.
 
-n, k: numbers of points; d: coordinates of a point; r: rank; m: outputs of a transition.
+n and k are numbers of points, d is the number of coordinates of a point, r a rank, and m the
+number of outputs of a transition.
 """
 
 from typing import TypeAlias
@@ -9,17 +10,24 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+#: An array without axes.
 Scalar: TypeAlias = Float[Array, ""]
+#: One point.
 Point: TypeAlias = Float[Array, " d"]
+#: Points as rows.
 Points: TypeAlias = Float[Array, "n d"]
+#: One number for each point.
 Vector: TypeAlias = Float[Array, " n"]
+#: One number for each pair of points of two sets.
 Matrix: TypeAlias = Float[Array, "n k"]
+#: One number for each pair of points of one set.
 Square: TypeAlias = Float[Array, "n n"]
+#: A random key of JAX.
 Key: TypeAlias = jax.Array
 
-#: An array of either library, where both are handled.
+#: A JAX or NumPy array, for functions that accept both.
 AnyArray: TypeAlias = jax.Array | np.ndarray
-#: What users may pass where an array is needed.
+#: Anything that users may pass as an array.
 ArrayLike: TypeAlias = jax.Array | np.ndarray | list | tuple | float | int
-#: The number of a period, counted from 0: a number, or an array of one inside a program.
+#: A period of an episode, counted from 0. It is an array without axes inside compiled programs.
 Period: TypeAlias = int | np.integer | AnyArray

@@ -1,4 +1,4 @@
-"""The version of the library."""
+"""The version of the library, read from the installed package."""
 
 from importlib import metadata
 

@@ -69,7 +69,7 @@ def test_nothing_within_the_bounds_nearby_is_better(data, fitted):
     def loss(logs):
         penalty = 0.5 * jnp.sum(((logs - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
         one = ARDFamily(own.widths, own.sizes[1][None], own.periodic, ())
-        return penalty - log_likelihood(one.shape(logs[None, :]), x, y[:, 1], counted)
+        return penalty - log_likelihood(one.kernels_at(logs[None, :]), x, y[:, 1], counted)
 
     here = jnp.log(jnp.asarray(found[1]))
     rng = np.random.default_rng(1)
@@ -97,7 +97,7 @@ def test_the_slope_is_the_slope(data):
     x, y, counted = data
 
     def value(logs):
-        shape = family(1.0).shape(logs[None, :])
+        shape = family(1.0).kernels_at(logs[None, :])
         return log_likelihood(shape, x, y[:, 0], counted)
 
     here = jnp.log(jnp.array([0.4, 0.7, 1.1, 0.1]))
@@ -108,7 +108,7 @@ def test_the_slope_is_the_slope(data):
         assert slope[j] == pytest.approx(change, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("habits", [DYNAMICS, REWARD])
+@pytest.mark.parametrize("hyper_prior", [DYNAMICS, REWARD])
 def test_flat_and_repeated_data_stay_within_bounds(hyper_prior):
     """One state over and over, nothing ever happening: no certainty, no NaN."""
     x, y, counted = jnp.zeros((1, N, 2)), jnp.zeros((1, N, 2)), jnp.ones((1, N))
@@ -139,7 +139,7 @@ def test_the_search_is_as_long_as_it_is_told(data, fitted):
     def loss(logs):
         rows = DYNAMICS.rows(2)
         penalty = 0.5 * np.sum(((logs - np.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        shape = ARDFamily(own.widths, own.sizes[:1], own.periodic, ()).shape(
+        shape = ARDFamily(own.widths, own.sizes[:1], own.periodic, ()).kernels_at(
             jnp.asarray(logs)[None]
         )
         return penalty - float(log_likelihood(shape, x[0], y[0, :, 0], counted[0]))

@@ -59,7 +59,7 @@ def test_parameters_are_named_and_begin_where_they_were_given():
     )
     start = np.exp(prior_median(own, DYNAMICS))
     np.testing.assert_allclose(start, [[0.5, 0.8, 0.3, 1.0, 0.01]])
-    text = own.shape(jnp.asarray(np.log(start))).kernels()[0].text()
+    text = own.kernels_at(jnp.asarray(np.log(start))).kernels()[0].text()
     np.testing.assert_allclose(km.kernel(text)(points(4)), km.kernel(TEXT)(points(4)))
 
 
@@ -76,7 +76,7 @@ def test_the_likelihood_is_that_of_the_normal_law_and_has_its_slope():
     counted = (np.arange(40) < 30).astype(float)
 
     def value(logs):
-        return log_likelihood(own.shape(logs[None]), *map(jnp.asarray, (x, y, counted)))
+        return log_likelihood(own.kernels_at(logs[None]), *map(jnp.asarray, (x, y, counted)))
 
     def dense(logs):
         a, b, c, signal, noise = np.exp(logs)
@@ -132,7 +132,7 @@ def test_a_kernel_linear_in_the_action_extrapolates_where_the_square_does_not():
     family = ARDFamily(jnp.full(3, 2.0), jnp.asarray(size), jnp.ones(3), ())
     linear = family("se([1.0, 1.0])[0, 1] * linear[2]", sizes=size)
     for name, own in (("linear", linear), ("square", family)):
-        shape = own.shape(jnp.asarray(fitted(own, x, y)))
+        shape = own.kernels_at(jnp.asarray(fitted(own, x, y)))
         known = inducing_posterior(shape, x, np.ones(80), x, y, scalar=True, block=32)
         mean, _ = known.predict(z)
         errors[name] = float(np.sqrt(np.mean((np.asarray(mean) - truth(z)) ** 2)))
@@ -146,7 +146,7 @@ def example(texts=(TEXT, "matern(2.5, 0.7)"), n=20):
     x = points(n, seed=4)
     y = np.stack([x[:, 0] * x[:, 2], np.cos(2 * x[:, 1])], axis=1)
     logs = np.log([[0.5, 0.8, 0.3, 1.0, 0.1], [0.7, 1.0, 1.0, 1.2, 0.2]])
-    return own.shape(jnp.asarray(logs)), x, y, points(7, seed=5)
+    return own.kernels_at(jnp.asarray(logs)), x, y, points(7, seed=5)
 
 
 def test_with_all_data_as_centres_it_is_the_exact_posterior():
@@ -174,7 +174,10 @@ def test_on_few_centres_it_is_the_projected_process(shared):
 
 def test_one_expression_for_all_outputs_is_the_same_as_one_for_each():
     logs = jnp.asarray(np.log([[0.5, 0.8, 0.3, 1.0, 0.1], [0.7, 1.0, 1.0, 1.2, 0.2]]))
-    one, two = family(TEXT, (2.0, 0.5)).shape(logs), family([TEXT] * 2, (2.0, 0.5)).shape(logs)
+    one, two = (
+        family(TEXT, (2.0, 0.5)).kernels_at(logs),
+        family([TEXT] * 2, (2.0, 0.5)).kernels_at(logs),
+    )
     x = jnp.asarray(points(5))
     np.testing.assert_allclose(one.gram(x, x), two.gram(x, x), rtol=1e-12)
     np.testing.assert_allclose(one.variances(x), two.variances(x), rtol=1e-12)
@@ -230,7 +233,7 @@ def test_far_from_all_centres_draws_vary_as_the_prior():
 
 def test_products_of_many_features_draw_fewer_frequencies():
     own = family("(se(0.5)[0] + linear[0]) * (se(0.5)[1] + linear[1])")
-    shape = own.shape(jnp.asarray(prior_median(own, DYNAMICS)))
+    shape = own.kernels_at(jnp.asarray(prior_median(own, DYNAMICS)))
     config = InducingConfig(fourier_features=192, most_features=500)
     keys = tuple(jax.random.split(jax.random.key(0), 3))
     draw = shape.prior_draw(config, keys=keys)
@@ -247,7 +250,7 @@ def test_nothing_compiles_again_as_data_grow():
         y = np.stack([x[:, 0] * x[:, 2], x[:, 1]], axis=1)
         blocks = fitting_blocks(x, y, most=24, blocks=2, key=jax.random.key(n))
         logs = fit(own, DYNAMICS, *blocks, prior_median(own, DYNAMICS))
-        shape = own.shape(jnp.asarray(logs))
+        shape = own.kernels_at(jnp.asarray(logs))
         candidates = np.pad(x, ((0, 64 - n), (0, 0)), mode="edge")
         where = np.asarray(select_inducing_points(shape, jnp.asarray(candidates), room))
         posterior = inducing_posterior(
@@ -265,7 +268,7 @@ def test_nothing_compiles_again_as_data_grow():
 def test_centres_go_where_the_kernel_varies():
     """A kernel that looks at one coordinate wants centres spread along that one."""
     own = family("se(0.3)[1]")
-    shape = own.shape(jnp.asarray(prior_median(own, DYNAMICS)))
+    shape = own.kernels_at(jnp.asarray(prior_median(own, DYNAMICS)))
     x = points(200)
     chosen = np.asarray(select_inducing_points(shape, jnp.asarray(x), 5))
     assert len(set(chosen)) == 5
@@ -282,7 +285,7 @@ def test_what_cannot_be_fitted_is_refused():
     with pytest.raises(ShapeError, match="lengthscale"):
         family("se([0.5, 0.5])")
     strange = km.kernel("own", functions={"own": lambda x, y: jnp.exp(-jnp.sum(jnp.abs(x - y)))})
-    shape = free_kernel(strange, sizes=[1.0], dimension=3).shape(jnp.zeros((1, 2)))
+    shape = free_kernel(strange, sizes=[1.0], dimension=3).kernels_at(jnp.zeros((1, 2)))
     x = points(5)
     posterior = inducing_posterior(shape, x, np.ones(5), x, x[:, :1], scalar=True, block=8)
     assert posterior.sample_at(x, key=jax.random.key(0)).shape == (1, 5)

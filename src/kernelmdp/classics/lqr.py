@@ -39,7 +39,7 @@ class LQRAgent(Agent):
         G, c, gains = solve(dynamics[None], cost[None], self.problem.horizon, self._covariance)
         H, q = gains.shape[1:3]
         offsets = np.zeros((H, q))
-        if self.explores_first and self.episode == 0 and not self.state.seen:
+        if self.explores_first and self.episode == 0 and not self.state.has_data:
             low, high = self.problem.actions.extent
             offsets = numpy_generator(key).uniform(low, high, size=(H, q))
         policy = LinearPolicy(jnp.asarray(gains[0]), jnp.asarray(offsets), self.problem.actions)

@@ -64,4 +64,4 @@ def check_confidence(rule: ConfidenceRule) -> Conformance:
     checklist.require("data do not make sets wider where they are", smaller, f"{widths[1][:, :2]}")
     regular = rule.regularisers_for
     checklist.require("it says with which regularisers to learn", callable(regular), "nothing")
-    return checklist.found(type(rule).__name__)
+    return checklist.result(type(rule).__name__)

@@ -1,8 +1,10 @@
-"""Where points live: boxes, finite sets, whole spaces and their products.
+"""Domains of points: boxes, finite sets, whole spaces and their products.
 
-A domain is a plain, hashable description. It knows how to lay a net over itself (with the spacing
-along each axis, from which sup norms are certified), how to spread points when a net would be too
-large, and how to say which coordinate of a point lies outside.
+A domain is an immutable, hashable description of a set of points. It provides:
+
+- a regular net with its spacing along each axis, from which sup norms are certified;
+- low-discrepancy points, for domains on which a net would be too large;
+- projection of points onto the domain, and the distance of each coordinate from it.
 
 >>> from kernelmdp.domains import Box, join
 >>> join(state=Box([-3.0, -1.0], [3.0, 1.0], periodic=[0]), action=Box([0.0], [1.0])).periodic

@@ -1,4 +1,4 @@
-"""What every domain answers: its bounds, its points, nets over it, and what lies outside."""
+"""The interface of all domains: bounds, nets, low-discrepancy points and projection."""
 
 import abc
 from collections.abc import Sequence
@@ -11,56 +11,107 @@ from kernelmdp.errors import DomainError
 from kernelmdp.numerics.factorisation import is_traced
 from kernelmdp.types import AnyArray
 
-#: Points may leave the domain by this fraction of an axis: round-off of a clip is no error.
-SLACK = 1e-9
+#: Points may lie outside by this fraction of the length of an axis, or of 1 if the axis is shorter,
+#: and still count as inside. It allows for the round-off of a clip.
+OUTSIDE_TOLERANCE = 1e-9
 
 
 class Domain(abc.ABC):
-    """A set of points in d coordinates.
+    """A set of points with d coordinates.
+
+    Attributes:
+        periodic: Axes whose two ends are the same point, as for an angle. Empty by default.
+        points: The points as rows if the domain is a list of points, else None.
 
     >>> from kernelmdp.domains import Box, FiniteSet
     >>> [domain.finite for domain in (Box([0.0], [1.0]), FiniteSet([[0.0], [1.0]]))]
     [False, True]
     """
 
-    #: Axes whose two ends are the same place, as for an angle.
     periodic: tuple[int, ...] = ()
-    #: The points as rows where the domain is a list of them, else None.
     points: tuple[tuple[float, ...], ...] | None = None
 
     @property
     @abc.abstractmethod
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest value of each coordinate, two arrays (d,)."""
+        """Lowest and highest value of each coordinate, two arrays (d,); infinite if unbounded."""
 
     @abc.abstractmethod
     def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
-        """At most about ``budget`` points on a regular net with the corners, and the spacing of
-        each axis; a finite axis has spacing 0. Every point of the domain lies in a net cell."""
+        """Return a regular net over the domain that includes its corners.
+
+        Every point of the domain lies in a cell of the net.
+
+        Args:
+            budget: Approximate largest number of points. A finite set ignores it.
+
+        Returns:
+            The points (n, d), and the spacing along each axis (d,). A finite axis has spacing 0.
+        """
 
     @abc.abstractmethod
     def spread(self, count: int) -> np.ndarray:
-        """About ``count`` deterministic low-discrepancy points (all of a smaller finite set)."""
+        """Return deterministic low-discrepancy points of the domain.
+
+        Args:
+            count: Approximate number of points. A finite set returns all of its points instead.
+
+        Returns:
+            The points (n, d), the same at every call.
+        """
 
     @abc.abstractmethod
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
-        """How far each coordinate lies outside, shape (n, d); 0 inside."""
+        """Return how far each coordinate of each point lies outside the domain.
+
+        Args:
+            points: The points, (n, d).
+
+        Returns:
+            The distances (n, d); 0 for coordinates inside.
+        """
 
     @abc.abstractmethod
     def project(self, positions: Sequence[int]) -> "Domain":
-        """The domain that some coordinates range over."""
+        """Return the domain of a subset of the coordinates.
+
+        Args:
+            positions: Indices of the coordinates, in the wanted order.
+
+        Returns:
+            The domain that these coordinates range over.
+        """
 
     @abc.abstractmethod
     def nearest(self, points: AnyArray) -> jax.Array:
-        """Points (n, d) brought into the domain: Π_S of a raw outcome. Can be traced."""
+        """Return the point of the domain that is nearest to each given point.
 
-    def difference(self, points: AnyArray, others: AnyArray) -> jax.Array:
-        """Points less others, (n, d), the shorter way where there are two. Can be traced."""
-        return jnp.asarray(points - others)
+        This is the projection Π_S of raw outcomes onto the state space. It can be traced.
+
+        Args:
+            points: The points, (n, d).
+
+        Returns:
+            The projected points, (n, d).
+        """
+
+    def difference(self, points: AnyArray, origins: AnyArray) -> jax.Array:
+        """Return the displacement from origins to points, the shorter way along periodic axes.
+
+        It can be traced.
+
+        Args:
+            points: The points, (n, d).
+            origins: The points to subtract, (n, d).
+
+        Returns:
+            points − origins, (n, d).
+        """
+        return jnp.asarray(points - origins)
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest value of each coordinate where points are spread: finite."""
+        """Finite lowest and highest value of each coordinate of the points of ``spread``."""
         return self.bounds
 
     @property
@@ -76,31 +127,42 @@ class Domain(abc.ABC):
     @property
     def bounded(self) -> bool:
         """Whether every coordinate has a lowest and a highest value."""
-        return all(bool(np.isfinite(end).all()) for end in self.bounds)
+        return all(bool(np.isfinite(bound).all()) for bound in self.bounds)
 
     @property
     def parts(self) -> tuple["Domain", ...]:
-        """The factors of a product; of any other domain itself."""
+        """The factors of a product, those of nested products included; else the domain itself."""
         return (self,)
 
     @property
     def names(self) -> dict[str, tuple[int, ...]]:
-        """Coordinates by name, such as state and action; empty when unnamed."""
+        """Indices of the coordinates by name, such as state and action; empty if unnamed."""
         return {}
 
     def require_inside(self, argument: str, points: jax.Array | np.ndarray) -> None:
-        """DomainError that names the worst point, its coordinate and the distance."""
+        """Check that points lie in the domain, up to ``OUTSIDE_TOLERANCE``.
+
+        Traced points are not checked, because their values are unknown.
+
+        Args:
+            argument: Name of the argument, for the error message.
+            points: The points, (n, d).
+
+        Raises:
+            DomainError: If a point lies outside or is not finite. The message names the point and
+                coordinate that are farthest outside, and the distance.
+        """
         if is_traced(points):
             return
-        host = np.asarray(points)
-        outside = self.distance_outside(host)
+        values = np.asarray(points)
+        outside = self.distance_outside(values)
         low, high = self.bounds
-        # Written so that NaN, of which no comparison is true, counts as outside.
-        if not (outside <= SLACK * np.maximum(high - low, 1.0)).all():
+        # No comparison with NaN is true, so this form counts NaN as outside.
+        if not (outside <= OUTSIDE_TOLERANCE * np.maximum(high - low, 1.0)).all():
             row, axis = np.unravel_index(np.argmax(outside), outside.shape)
             raise DomainError(
                 argument,
                 f"points inside {self}",
-                f"point {row} with coordinate {axis} = {host[row, axis]:g}, "
+                f"point {row} with coordinate {axis} = {values[row, axis]:g}, "
                 f"outside by {outside[row, axis]:g}",
             )

@@ -1,4 +1,4 @@
-"""Boxes, finite sets and whole spaces."""
+"""Boxes, finite sets and all of R^d."""
 
 import dataclasses
 import itertools
@@ -20,8 +20,23 @@ from kernelmdp.types import AnyArray
 class Box(Domain):
     """All points between ``low`` and ``high``, coordinate by coordinate.
 
-    Along the axes in ``periodic`` the two ends are the same place, as for an angle: what leaves
-    at one end comes in at the other. Elsewhere it is clipped.
+    Along a periodic axis the two ends are the same point, as for an angle. ``nearest`` wraps points
+    around along periodic axes and clips them along all others.
+
+    Args:
+        low: Lowest value of each coordinate, (d,). A single number makes a box of one coordinate.
+        high: Highest value of each coordinate, (d,), above ``low``.
+        periodic: Indices of the periodic axes; none by default.
+
+    Attributes:
+        low: Lowest value of each coordinate.
+        high: Highest value of each coordinate.
+        periodic: Indices of the periodic axes.
+
+    Raises:
+        ShapeError: If ``low`` and ``high`` differ in length.
+        ArgumentError: If ``low`` is not below ``high``, a bound is not finite, or a periodic axis
+            does not exist.
 
     >>> Box(low=[0, 0], high=[1, 2]).dimension
     2
@@ -58,44 +73,56 @@ class Box(Domain):
         low, high = self.bounds
         power = max(1, int(np.ceil(np.log2(count))))
         unit = qmc.Sobol(self.dimension, scramble=True, rng=0).random_base2(power)
-        # The variance of a conditioned process peaks at the border, which no interior set sees.
+        # The variance of a conditioned process peaks at the border, which interior points miss.
+        # So add corners, and points on the faces.
         corners = itertools.product([0.0, 1.0], repeat=self.dimension)
-        border = np.array(list(itertools.islice(corners, max(4, count // 4))))
+        corner_points = np.array(list(itertools.islice(corners, max(4, count // 4))))
         faces = unit[: len(unit) // 2].copy()
-        # One run of the sequence per axis: taken in turns, its regularity would miss whole faces.
-        place = np.arange(len(faces))
-        axis = place * self.dimension // len(faces)
-        faces[place, axis] = np.round(faces[place, axis])
-        return low + (high - low) * np.concatenate([border, faces, unit])
+        # Each axis gets a contiguous run of the sequence. If axes took turns, the regularity of
+        # the Sobol sequence would leave whole faces without points.
+        row = np.arange(len(faces))
+        axis = row * self.dimension // len(faces)
+        faces[row, axis] = np.round(faces[row, axis])
+        return low + (high - low) * np.concatenate([corner_points, faces, unit])
 
     def project(self, positions: Sequence[int]) -> "Box":
-        around = [place for place, i in enumerate(positions) if i in self.periodic]
-        return Box([self.low[i] for i in positions], [self.high[i] for i in positions], around)
+        periodic = [axis for axis, i in enumerate(positions) if i in self.periodic]
+        return Box([self.low[i] for i in positions], [self.high[i] for i in positions], periodic)
 
     def nearest(self, points: AnyArray) -> jax.Array:
-        low, high = (jnp.asarray(end, points.dtype)[None, :] for end in self.bounds)
-        around = np.isin(np.arange(self.dimension), self.periodic)[None, :]
+        low, high = (jnp.asarray(bound, points.dtype)[None, :] for bound in self.bounds)
+        periodic = np.isin(np.arange(self.dimension), self.periodic)[None, :]
         wrapped = low + jnp.mod(points - low, high - low)
-        return jnp.where(around, wrapped, jnp.clip(points, low, high))
+        return jnp.where(periodic, wrapped, jnp.clip(points, low, high))
 
-    def difference(self, points: AnyArray, others: AnyArray) -> jax.Array:
-        low, high = (jnp.asarray(end, points.dtype)[None, :] for end in self.bounds)
-        around = np.isin(np.arange(self.dimension), self.periodic)[None, :]
-        straight, turn = points - others, high - low
-        return jnp.where(around, straight - turn * jnp.round(straight / turn), straight)
+    def difference(self, points: AnyArray, origins: AnyArray) -> jax.Array:
+        low, high = (jnp.asarray(bound, points.dtype)[None, :] for bound in self.bounds)
+        periodic = np.isin(np.arange(self.dimension), self.periodic)[None, :]
+        direct, period = points - origins, high - low
+        return jnp.where(periodic, direct - period * jnp.round(direct / period), direct)
 
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
         low, high = self.bounds
         return np.maximum(np.maximum(low - points, points - high), 0.0)
 
     def __repr__(self) -> str:
-        around = f", periodic={list(self.periodic)}" if self.periodic else ""
-        return f"Box(low={list(self.low)}, high={list(self.high)}{around})"
+        periodic = f", periodic={list(self.periodic)}" if self.periodic else ""
+        return f"Box(low={list(self.low)}, high={list(self.high)}{periodic})"
 
 
 @dataclasses.dataclass(frozen=True, init=False)
 class FiniteSet(Domain):
-    """Finitely many points, given as rows.
+    """Finitely many points.
+
+    Args:
+        points: The points as rows, (n, d).
+
+    Attributes:
+        points: The points, a tuple of n tuples of d numbers.
+
+    Raises:
+        ShapeError: If ``points`` is empty or has not two axes.
+        ArgumentError: If a coordinate is not a finite number.
 
     >>> FiniteSet([[0.0], [1.0], [2.0]]).count
     3
@@ -113,7 +140,14 @@ class FiniteSet(Domain):
 
     @staticmethod
     def range(*sizes: int) -> "FiniteSet":
-        """All tuples of integers below ``sizes``: the points of a table."""
+        """Return all tuples of integers from 0 to below the sizes: the cells of a table.
+
+        Args:
+            *sizes: Number of values of each coordinate.
+
+        Returns:
+            The finite set. Its last coordinate varies fastest.
+        """
         return FiniteSet(cartesian([np.arange(size, dtype=float) for size in sizes]))
 
     @property
@@ -141,8 +175,8 @@ class FiniteSet(Domain):
 
     def nearest(self, points: AnyArray) -> jax.Array:
         array = jnp.asarray(np.array(self.points), points.dtype)
-        gaps = jnp.sum((points[:, None, :] - array[None, :, :]) ** 2, axis=2)
-        return array[jnp.argmin(gaps, axis=1)]
+        squared_distances = jnp.sum((points[:, None, :] - array[None, :, :]) ** 2, axis=2)
+        return array[jnp.argmin(squared_distances, axis=1)]
 
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
         array = np.array(self.points)
@@ -155,7 +189,13 @@ class FiniteSet(Domain):
 
 @dataclasses.dataclass(frozen=True)
 class Unbounded(Domain):
-    """All of R^d. Points are spread over [−typical, typical]^d, which bounds nothing.
+    """All of R^d.
+
+    ``spread`` draws its points from [−typical, typical]^d. That cube does not bound the domain.
+
+    Attributes:
+        size: Number of coordinates d.
+        typical: Typical absolute value of a coordinate, > 0; 1 by default.
 
     >>> Unbounded(2, typical=3.0).extent[1].tolist()
     [3.0, 3.0]
@@ -189,7 +229,7 @@ class Unbounded(Domain):
         return jnp.asarray(points)
 
     def distance_outside(self, points: np.ndarray) -> np.ndarray:
-        # NaN for what is not finite, which no comparison calls inside.
+        # Infinite coordinates become NaN, which ``require_inside`` counts as outside.
         return 0.0 * np.where(np.isfinite(points), points, np.nan)
 
     def __repr__(self) -> str:
@@ -197,11 +237,19 @@ class Unbounded(Domain):
 
 
 def cartesian(axes: Sequence[np.ndarray]) -> np.ndarray:
-    """All points of the net with these coordinates along each axis, (n, d)."""
+    """Return all points whose coordinates come from one array for each axis.
+
+    Args:
+        axes: The values along each axis, d arrays of one axis each.
+
+    Returns:
+        The points (n, d), n being the product of the lengths. The last axis varies fastest.
+    """
     return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def _numbers(argument: str, value: Any) -> tuple[float, ...]:
+    """A vector of finite numbers as a tuple."""
     array = np.atleast_1d(_floats(argument, value))
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise ArgumentError(argument, "a vector of finite numbers", repr(value))
@@ -209,6 +257,7 @@ def _numbers(argument: str, value: Any) -> tuple[float, ...]:
 
 
 def _floats(argument: str, value: Any) -> np.ndarray:
+    """An array of floats of any shape, or an error that names the argument."""
     try:
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError) as error:

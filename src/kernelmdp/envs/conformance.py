@@ -57,7 +57,7 @@ def check_environment(environment: Environment) -> Conformance:
         checklist.require(f"the {role} keeps what kernels promise", True, "")
     returns = _played(environment, checklist)
     _optimum(environment, returns, checklist)
-    return checklist.found(environment.name)
+    return checklist.result(environment.name)
 
 
 def _played(environment: Environment, checklist: Checklist) -> np.ndarray:

@@ -134,7 +134,7 @@ class ARDFamily(KernelFamily):
     def output(self, index: int) -> "ARDFamily":
         return ARDFamily(self.widths, self.sizes[index][None], self.periodic, self.angles)
 
-    def shape(self, logs: Float[Array, "m k"]) -> ARDKernels:
+    def kernels_at(self, logs: Float[Array, "m k"]) -> ARDKernels:
         """From logarithms of parameters in these units."""
         d = self.widths.shape[0]
         values = jnp.exp(logs)

@@ -124,7 +124,7 @@ def objective(
     def loss(free: Array) -> Array:
         found = bounded(free, rows)
         penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        shape = family.shape(found[None, :])
+        shape = family.kernels_at(found[None, :])
         return penalty - jnp.sum(jax.lax.map(lambda block: worth(shape, *block), blocks))
 
     def worth(shape: BatchedKernels, x: Array, y: Array, count: Array) -> Array:

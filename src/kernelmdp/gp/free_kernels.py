@@ -226,7 +226,7 @@ class FreeKernel(KernelFamily):
         own = (self.templates[index % len(self.templates)],)
         return changed(self, templates=own, sizes=self.sizes[index][None])
 
-    def shape(self, logs: Float[Array, "m k"]) -> ExpressionKernels:
+    def kernels_at(self, logs: Float[Array, "m k"]) -> ExpressionKernels:
         numbers = jnp.exp(logs)
         return ExpressionKernels(
             templates=self.templates,
@@ -262,7 +262,7 @@ def free_kernel(
         fixed: Names of parameters that are not fitted.
 
     Returns:
-        A family: ``family.shape(logs)`` are the kernels with fitted parameters.
+        A family: ``family.kernels_at(logs)`` are the kernels with fitted parameters.
 
     Raises:
         ArgumentError: For names of coordinates that are not bound, a number of expressions that is
@@ -279,7 +279,7 @@ def free_kernel(
     >>> logs = fit(
     ...     family, DYNAMICS, *map(jnp.asarray, (x, y, np.ones((1, 40)))), prior_median(family, DYNAMICS)
     ... )
-    >>> family.shape(jnp.asarray(logs)).kernels()[0].text().count("linear[1]")
+    >>> family.kernels_at(jnp.asarray(logs)).kernels()[0].text().count("linear[1]")
     1
     """
     kernels = [kernel] if isinstance(kernel, Kernel) else list(kernel)

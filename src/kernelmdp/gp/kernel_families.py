@@ -87,5 +87,5 @@ class KernelFamily(Module):
         """The family of one output."""
 
     @abc.abstractmethod
-    def shape(self, logs: Float[Array, "m k"]) -> BatchedKernels:
+    def kernels_at(self, logs: Float[Array, "m k"]) -> BatchedKernels:
         """The kernels with these logarithms of parameters."""

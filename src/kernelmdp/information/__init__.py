@@ -1,4 +1,7 @@
-"""Information gain: realised, and lower and certified upper bounds of its maximum.
+"""Information gain: the gain of data, and lower and certified upper bounds on its maximum.
+
+``realised_gain`` is ½ ln|I + K/λ| of given points. ``maximum_gain`` and ``gain_curve`` bound
+γ_n(k, X, λ), the maximum over all sequences of n points.
 
 >>> import kernelmdp as km
 >>> round(km.information.realised_gain(km.kernel("linear"), [[1.0]], noise_variance=1.0), 4)

@@ -56,7 +56,7 @@ def check_kernel(kernel: Kernel, domain: Domain) -> Conformance:
     _features(checklist, bound, x, K, size)
     _spectrum(checklist, bound, x, K)
     _text(checklist, kernel, bound, x, K, domain)
-    return checklist.found(str(kernel))
+    return checklist.result(str(kernel))
 
 
 def _variances(

@@ -1,4 +1,4 @@
-"""What every learner promises, checked: for learners of ours and for those of others."""
+"""A check that a learner keeps the contract of learners."""
 
 import equinox as eqx
 import jax
@@ -15,22 +15,24 @@ from kernelmdp.mdp import MDP, Episode, Gaussian, MeanModel, Problem, play
 from kernelmdp.mdp.policy import UniformPolicy
 from kernelmdp.types import AnyArray
 
-#: Episodes a learner is shown, and points at which its models are asked.
-EPISODES, PROBES = 4, 32
+#: Number of episodes that a learner gets. Four are enough to see predictions improve.
+EPISODES = 4
+#: Number of points at which models are compared; more than one episode's, and still fast.
+PROBES = 32
 
 
 def check_learner(learner: Learner, *, problem: Problem | None = None) -> Conformance:
-    """Check a learner against what is promised of learners, on a small system.
+    """Check on a small system that a learner keeps the contract of learners.
 
     Args:
         learner: The learner.
-        problem: What it is told of the system; one state and one action coordinate unless given.
+        problem: The problem to learn. The default has one state and one action coordinate.
 
     Returns:
-        The promises that were kept, and those that could not be checked.
+        The checks that passed, and those that could not be made.
 
     Raises:
-        ConformanceError: At the first promise that is broken.
+        ConformanceError: At the first check that fails.
 
     >>> import kernelmdp as km
     >>> print(check_learner(km.learners.FixedKernels()).name)
@@ -41,12 +43,12 @@ def check_learner(learner: Learner, *, problem: Problem | None = None) -> Confor
     episodes = _episodes(problem)
     points = jnp.asarray(np.concatenate([episode.points for episode in episodes])[:PROBES])
     before = learner.init(problem, key=keys[0])
-    kept = [np.array(leaf) for leaf in _arrays(before)]
+    copies = [np.array(leaf) for leaf in _arrays(before)]
     after = before
     for episode in episodes:
         after = learner.update(after, episode, key=keys[1])
     unchanged = all(
-        np.array_equal(old, new) for old, new in zip(kept, _arrays(before), strict=True)
+        np.array_equal(old, new) for old, new in zip(copies, _arrays(before), strict=True)
     )
     checklist.require("update leaves the old state as it was", unchanged, "another")
     again = before
@@ -58,10 +60,10 @@ def check_learner(learner: Learner, *, problem: Problem | None = None) -> Confor
     ):
         mdp = model(after)
         checklist.require(f"{name} is an MDP", isinstance(mdp, MDP), type(mdp).__name__)
-        one, other = (_predicted(each, points) for each in (mdp, model(again)))
-        finite = bool(np.isfinite(one).all())
-        checklist.require(f"{name} predicts finite rewards and next states", finite, f"{one[:2]}")
-        same = np.array_equal(one, other)
+        first, second = (_predicted(model_mdp, points) for model_mdp in (mdp, model(again)))
+        finite = bool(np.isfinite(first).all())
+        checklist.require(f"{name} predicts finite rewards and next states", finite, f"{first[:2]}")
+        same = np.array_equal(first, second)
         checklist.require(f"{name} is the same for the same data and key", same, "another")
     drawn = _predicted(learner.sample(before, key=keys[2]), points)
     differs = not np.array_equal(drawn, _predicted(learner.sample(before, key=keys[3]), points))
@@ -85,15 +87,19 @@ def check_learner(learner: Learner, *, problem: Problem | None = None) -> Confor
         sets, family = learner.plausible(after, confidence, episode=EPISODES + 1)
     except UnknownPropertyError as error:
         checklist.skip(promise, str(error))
-        return checklist.found(learner.name)
+        return checklist.result(learner.name)
     widths = np.concatenate([np.asarray(width) for width in sets.half_widths(points)])
     good = isinstance(family, MDP) and bool((np.isfinite(widths) & (widths >= 0)).all())
     checklist.require(promise, good, f"widths {widths[:3]}")
-    return checklist.found(learner.name)
+    return checklist.result(learner.name)
 
 
 def small_problem() -> Problem:
-    """One coordinate of state and of action, three periods, smooth kernels."""
+    """Make a problem with one state and one action coordinate and smooth kernels.
+
+    Returns:
+        The problem.
+    """
     box, smooth = Box([-1.0], [1.0]), SquaredExponential(0.7)
     return Problem(
         name="small",
@@ -128,7 +134,7 @@ def _arrays(state: object) -> list[AnyArray]:
 
 
 def _predicted(mdp: MDP, points: jax.Array) -> np.ndarray:
-    """Rewards beside next states."""
+    """Predicted rewards and next states, (n, 1 + m)."""
     prediction = mdp.model(points)
     return np.concatenate(
         [np.asarray(prediction.reward)[:, None], np.asarray(prediction.state)], axis=1

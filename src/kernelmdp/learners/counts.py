@@ -1,6 +1,6 @@
-"""Counts of transitions and sums of rewards for every pair (s, a): no kernel, no posterior of ours.
+"""The learner for finite MDPs by counts: transitions and rewards of every pair (s, a).
 
-Written independently of the other learners, in NumPy, for the classics of finite MDPs.
+It is written in NumPy, independently of kernels and posteriors, for the classics of finite MDPs.
 """
 
 import dataclasses
@@ -21,7 +21,13 @@ from kernelmdp.types import Key
 
 
 class CountState(Module):
-    """How often (s, a) was followed by s', and what it earned in all."""
+    """The state of ``Counts``.
+
+    Attributes:
+        counts: How often (s, a) was followed by s', (S, A, S).
+        sums: The sum of rewards of each pair (s, a), (S, A).
+        problem: The problem that is learned.
+    """
 
     counts: Float[np.ndarray, "S A S"]
     sums: Float[np.ndarray, "S A"]
@@ -29,22 +35,34 @@ class CountState(Module):
 
     @property
     def visits(self) -> Float[np.ndarray, "S A"]:
-        """How often each pair was seen."""
+        """How often each pair (s, a) was visited."""
         return self.counts.sum(axis=2)
 
     def estimates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mean rewards (S, A), frequencies (S, A, S; uniform where nothing was seen), visits."""
+        """Estimate rewards and transitions.
+
+        Returns:
+            Mean rewards (S, A), transition frequencies (S, A, S), and visits (S, A). Frequencies
+            of pairs that were never visited are uniform.
+        """
         visits = self.visits
-        seen = np.maximum(visits, 1)
-        unseen = np.full_like(self.counts, 1 / len(self.counts))
-        frequencies = np.where(visits[:, :, None] > 0, self.counts / seen[:, :, None], unseen)
-        return self.sums / seen, frequencies, visits
+        divisor = np.maximum(visits, 1)
+        uniform = np.full_like(self.counts, 1 / len(self.counts))
+        frequencies = np.where(visits[:, :, None] > 0, self.counts / divisor[:, :, None], uniform)
+        return self.sums / divisor, frequencies, visits
 
     def draw(self, concentration: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Rewards (S, A) and transitions (S, A, S) from the conjugate posteriors: Dirichlet(c/S)
-        rows and N(0, 1) rewards (Osband et al. 2013)."""
-        drawn = rng.standard_gamma(concentration / len(self.counts) + self.counts)
-        transitions = drawn / drawn.sum(axis=2, keepdims=True)
+        """Draw from the conjugate posteriors: Dirichlet(c/S) rows, N(0, 1) rewards (Osband 2013).
+
+        Args:
+            concentration: c, the number of observations that the Dirichlet prior is worth.
+            rng: The random generator.
+
+        Returns:
+            Rewards (S, A) and transition probabilities (S, A, S).
+        """
+        gammas = rng.standard_gamma(concentration / len(self.counts) + self.counts)
+        transitions = gammas / gammas.sum(axis=2, keepdims=True)
         variance = self.problem.noise_variances[0]
         precision = 1.0 + self.visits / variance
         return rng.normal(self.sums / variance / precision, precision**-0.5), transitions
@@ -52,10 +70,11 @@ class CountState(Module):
 
 @dataclasses.dataclass(frozen=True)
 class Counts(Learner):
-    """Counts, for finite states and actions.
+    """Learns finite MDPs by counting.
 
     Attributes:
-        concentration: How many observations the Dirichlet prior of ``sample`` is worth.
+        name: "counts".
+        concentration: The number of observations that the Dirichlet prior of ``sample`` is worth.
     """
 
     name: ClassVar[str] = "counts"

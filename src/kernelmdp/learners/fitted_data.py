@@ -1,4 +1,4 @@
-"""The data that kernels are fitted to: rows of all episodes, and what is derived from them."""
+"""The data that kernels are fitted to: rows of all episodes, and what follows from them."""
 
 import dataclasses
 import functools
@@ -20,23 +20,30 @@ from kernelmdp.mdp import Episode, Problem, state_action
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
-#: Least width of an axis: it only prevents a division by zero.
+#: Smallest width of an axis. It only prevents a division by zero.
 LEAST_WIDTH = 1e-9
 
 
 class FittedData(Module):
-    """Points, rewards and increments of all steps, and where states are taken to be.
+    """Points, rewards and increments of all steps.
 
-    ``increments`` are outcome − state; ``ended`` says which outcomes ended their episode for good.
-    ``box`` is the state space; on axes without bounds it is where states have been, with a margin.
-    ``uses_grid`` is for planners that lay tables over the states: those do not stop where an
-    episode seems to end.
+    Attributes:
+        problem: The problem that is learned.
+        settings: The learner's settings.
+        uses_grid: Whether the planner tabulates values on a grid. Such planners do not use the
+            learned termination.
+        key: Decides which rows are used for fits.
+        points: z = (s, a), (n, d).
+        rewards: Rewards, (n,).
+        increments: Outcome minus state, (n, m).
+        ended: Whether the system ended the episode with this row, (n,).
+        box: The state space. Axes without bounds span the visited states and a margin.
     """
 
     problem: Problem = eqx.field(static=True)
     settings: FittedSettings = eqx.field(static=True)
     uses_grid: bool = eqx.field(static=True)
-    key: Key  # of the choice of rows
+    key: Key
     points: Float[np.ndarray, "n d"]
     rewards: Float[np.ndarray, " n"]
     increments: Float[np.ndarray, "n m"]
@@ -47,60 +54,99 @@ class FittedData(Module):
     def empty(
         problem: Problem, settings: FittedSettings, *, uses_grid: bool, key: Key
     ) -> "FittedData":
-        """No rows yet."""
+        """Make data without rows.
+
+        Args:
+            problem: The problem to learn.
+            settings: The learner's settings.
+            uses_grid: Whether the planner tabulates values on a grid of states.
+            key: Decides which rows are used for fits.
+
+        Returns:
+            The data.
+        """
         d, m = problem.points.dimension, problem.states.dimension
         rows = np.zeros((0, d)), np.zeros(0), np.zeros((0, m)), np.zeros(0, bool)
-        box = _around(problem, np.zeros((0, m)), settings.extrapolation_margin)
+        box = _bounding_box(problem, np.zeros((0, m)), settings.extrapolation_margin)
         return FittedData(problem, settings, uses_grid, key, *rows, box)
 
     def with_episode(self, episode: Episode) -> "FittedData":
-        """With the rows of an episode too, in a larger box where states left it."""
+        """Append the rows of an episode. The box grows where states left it.
+
+        Args:
+            episode: The episode.
+
+        Returns:
+            The longer data.
+        """
         m = self.problem.states.dimension
         points = np.asarray(episode.points)
         rewards, outcomes = np.asarray(episode.rewards), np.asarray(episode.outcomes)
-        last = np.zeros(len(points), bool)
-        last[-1:] = episode.terminated
+        ended = np.zeros(len(points), bool)
+        ended[-1:] = episode.terminated
         longer = dataclasses.replace(
             self,
             points=np.concatenate([self.points, points]),
             rewards=np.concatenate([self.rewards, rewards]),
             increments=np.concatenate([self.increments, outcomes - points[:, :m]]),
-            ended=np.concatenate([self.ended, last]),
+            ended=np.concatenate([self.ended, ended]),
         )
-        seen = np.concatenate([points[:, :m], outcomes])
-        outside = self.box.distance_outside(seen)[:, list(self.problem.unbounded)]
+        states = np.concatenate([points[:, :m], outcomes])
+        outside = self.box.distance_outside(states)[:, list(self.problem.unbounded)]
         if len(self.points) and not (outside > 0).any():
             return longer
-        seen = np.concatenate([longer.points[:, :m], outcomes])
-        return dataclasses.replace(
-            longer, box=_around(self.problem, seen, self.settings.extrapolation_margin)
-        )
+        states = np.concatenate([longer.points[:, :m], outcomes])
+        margin = self.settings.extrapolation_margin
+        return dataclasses.replace(longer, box=_bounding_box(self.problem, states, margin))
 
     def __len__(self) -> int:
         return len(self.points)
 
     @property
     def scale(self) -> np.ndarray:
-        """Increments are learned in these units: a share of the width of every axis."""
+        """Units in which increments are learned: a share of the width of every axis, (m,)."""
         low, high = self.box.bounds
         return self.settings.increment_unit * (high - low)
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of the axes of z = (s, a)."""
+        """Lower and upper ends of the axes of z = (s, a), each (d,)."""
         return join(state=self.box, action=self.problem.actions).bounds
 
     def rows_key(self, count: int) -> Key:
-        """Of a choice among so many rows."""
+        """Derive the key for a choice among rows.
+
+        Args:
+            count: The number of rows to choose from.
+
+        Returns:
+            The key.
+        """
         return jax.random.fold_in(self.key, count)
 
     def residuals(self, trend: Float[np.ndarray, "d1 m"]) -> Float[np.ndarray, "n m"]:
-        """Scaled increments without a trend of levels and slopes."""
+        """Subtract a linear trend from the increments and scale the rest.
+
+        Args:
+            trend: A row of levels, then d rows of slopes.
+
+        Returns:
+            Residuals in units of ``scale``, (n, m).
+        """
         line = trend[0][None, :] + self.points @ trend[1:]
         return (self.increments - line) / self.scale[None, :]
 
     def dynamics_family(self, trend: Float[np.ndarray, "d1 m"]) -> KernelFamily:
-        """Widths of the axes, and root mean squares of the scaled increments."""
+        """Make the kernel family of the increments minus their trend.
+
+        Its units are the widths of the axes and the root mean squares of the residuals.
+
+        Args:
+            trend: A row of levels, then d rows of slopes.
+
+        Returns:
+            The family.
+        """
         sizes = np.ones(self.problem.states.dimension)
         if len(self):
             sizes = np.sqrt(np.mean(self.residuals(trend) ** 2, axis=0))
@@ -109,19 +155,21 @@ class FittedData(Module):
 
     @property
     def reward_family(self) -> KernelFamily:
-        """Widths of the axes, and the largest of rewards: it is what others may be worth.
+        """The kernel family of the reward.
 
-        A mean would fall with every quiet episode, and with it the hope for better places.
+        Its units are the widths of the axes and the largest observed absolute reward. A mean
+        instead of the maximum would shrink with every episode without reward, and exploration
+        with it.
         """
-        seen = self.reward_rows[1]
-        size = float(np.abs(seen).max()) if len(seen) else 0.0
-        # Rewards that were all 0 say nothing of what others may be.
+        rewards = self.reward_rows[1]
+        size = float(np.abs(rewards).max()) if len(rewards) else 0.0
+        # If all rewards were 0, they do not tell the size of rewards elsewhere.
         sizes = np.array([size if size > 1e-9 else 1.0])
         return self._family(self.settings.reward_kernel, sizes)
 
     @property
     def termination_family(self) -> ARDFamily:
-        """Widths of the axes; an end is 1."""
+        """The kernel family of termination, whose targets are 0 and 1."""
         return self._ard_family(np.ones(1))
 
     def _family(self, expression: Any, sizes: np.ndarray) -> KernelFamily:
@@ -139,7 +187,7 @@ class FittedData(Module):
         )
 
     def _ard_family(self, sizes: np.ndarray) -> ARDFamily:
-        """An axis that is an angle is as wide as its circle."""
+        """Squared exponentials. An angle is embedded in a circle, whose diameter is its width."""
         low, high = self.bounds
         periodic, widths = np.ones(len(low)), np.maximum(high - low, LEAST_WIDTH)
         for axis in self.box.periodic:
@@ -151,67 +199,75 @@ class FittedData(Module):
 
     @functools.cached_property
     def reward_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points and rewards; where a planner does not stop there, zeros after the end too."""
-        known = self.problem.termination is not None and not self.uses_grid
-        if self.learns_termination or known:
+        """Points and rewards for the reward's regression.
+
+        For planners that do not stop at termination, terminal states are added with reward 0.
+        """
+        known_termination = self.problem.termination is not None and not self.uses_grid
+        if self.learns_termination or known_termination:
             return self.points, self.rewards
         actions = self.problem.actions.spread(3)
-        last = self.outcomes[self.ended]
-        after = state_action(
-            np.repeat(last, len(actions), axis=0), np.tile(actions, (len(last), 1))
+        terminal = self.outcomes[self.ended]
+        absorbing = state_action(
+            np.repeat(terminal, len(actions), axis=0), np.tile(actions, (len(terminal), 1))
         )
         return (
-            np.concatenate([self.points, after]),
-            np.concatenate([self.rewards, np.zeros(len(after))]),
+            np.concatenate([self.points, absorbing]),
+            np.concatenate([self.rewards, np.zeros(len(absorbing))]),
         )
 
     @property
     def outcomes(self) -> Float[np.ndarray, "n m"]:
-        """Next states, within the state space but on circles, where kernels see no difference."""
+        """Next states, clipped to the state space except on periodic axes, (n, m)."""
         low, high = (np.array(end) for end in self.problem.states.bounds)
         for axis in self.box.periodic:
             low[axis], high[axis] = -np.inf, np.inf
         return np.clip(self.points[:, : len(low)] + self.increments, low, high)
 
     @property
-    def ends_cost(self) -> bool:
-        """Whether to end is to lose: what steps earn. Where they cost, an end is a goal."""
+    def termination_costs(self) -> bool:
+        """Whether termination loses rewards: steps earn. Where steps cost, it is a goal."""
         return bool(self.ended.any()) and float(np.mean(self.rewards)) > 0
 
     @property
     def learns_termination(self) -> bool:
-        """Whether plans stop where episodes seem to end.
+        """Whether termination is learned and plans stop there.
 
-        An end that is a goal is left to the reward, whose kernel draws plans to it from afar.
+        Where termination is a goal, the learned reward represents it: its kernel attracts plans
+        from a distance.
         """
-        return self.ends_cost and self.problem.termination is None and not self.uses_grid
+        return self.termination_costs and self.problem.termination is None and not self.uses_grid
 
     @property
     def termination_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """All ends, the steps before each, and others from all over the data: 0 where one ended."""
+        """Points and targets for the regression of termination.
+
+        The rows are terminations, the steps before each, and steps from all over the data.
+        Targets are 0 where an episode ended and 1 elsewhere.
+        """
         settings = self.settings
         window = np.ones(settings.steps_before_termination)
-        before = np.convolve(self.ended[::-1], window)[: len(self)][::-1] > 0
-        close, others = np.flatnonzero(before)[-settings.fit_rows :], np.flatnonzero(~before)
-        room = settings.fit_blocks * settings.fit_rows - len(close)
+        is_near = np.convolve(self.ended[::-1], window)[: len(self)][::-1] > 0
+        near, others = np.flatnonzero(is_near)[-settings.fit_rows :], np.flatnonzero(~is_near)
+        room = settings.fit_blocks * settings.fit_rows - len(near)
         others = others[subsample_rows(len(others), room, key=self.rows_key(len(self)))]
-        rows = np.concatenate([others, close])
+        rows = np.concatenate([others, near])
         x = state_action(self.outcomes[rows], np.tile(self.middle_action, (len(rows), 1)))
         return x, 1.0 - self.ended[rows].astype(float)[:, None]
 
     @property
     def middle_action(self) -> Float[np.ndarray, " q"]:
-        """The action at which ends are regressed; it does not matter which."""
+        """The action at which termination is regressed. Any constant action would do."""
         low, high = self.problem.actions.extent
         return (low + high) / 2
 
 
-def _around(problem: Problem, states: Float[np.ndarray, "n m"], margin: float) -> Box:
-    """The state space; on axes without bounds as far as states have been, and a margin."""
+def _bounding_box(problem: Problem, states: Float[np.ndarray, "n m"], margin: float) -> Box:
+    """The state space. Axes without bounds span the visited states and a margin."""
     low, high = (end.copy() for end in problem.states.bounds)
     for axis in problem.unbounded:
-        seen = states[:, axis] if len(states) else np.array([-1.0, 1.0])
-        middle, half = (seen.max() + seen.min()) / 2, (seen.max() - seen.min()) / 2
-        reach = (1 + margin) * max(half, 1e-3)
-        low[axis], high[axis] = middle - reach, middle + reach
+        values = states[:, axis] if len(states) else np.array([-1.0, 1.0])
+        middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
+        half_width = (1 + margin) * max(half, 1e-3)
+        low[axis], high[axis] = middle - half_width, middle + half_width
     return Box(low, high, problem.states.periodic)

@@ -1,8 +1,8 @@
-"""Kernels that fit themselves to the data (``learner="fitted"``).
+"""The learner that fits kernels to the data (``learner="fitted"``).
 
-Increments of the state and rewards get squared exponentials with a lengthscale for every
-coordinate, fitted as ``gp.fitting`` says and refitted when enough data have come. No theorem is
-about kernels chosen by the data they are used on.
+Increments of the state and rewards get squared exponential kernels with one lengthscale for every
+coordinate. ``gp.fitting`` fits them, again whenever the data have grown enough. No theorem covers
+kernels that are chosen with the data they are used on.
 """
 
 import dataclasses
@@ -33,23 +33,32 @@ from kernelmdp.types import Key
 
 
 class FittedState(Module):
-    """All data, the parameters fitted to them, and beliefs made of both."""
+    """The state of ``FittedKernels``: all data and the parameters fitted to them.
+
+    Attributes:
+        data: All rows seen so far.
+        dynamics_logs: Logarithms of the parameters of the m kernels of increments.
+        reward_logs: Logarithms of the parameters of the reward's kernel.
+        termination_logs: Logarithms of the parameters of the kernel of termination.
+        trend: Linear trend of the increments: a row of levels, then d rows of slopes.
+        fitted_at: The number of rows at the last fit.
+    """
 
     data: FittedData
     dynamics_logs: Float[np.ndarray, "m k"]
     reward_logs: Float[np.ndarray, "1 k"]
     termination_logs: Float[np.ndarray, "1 k"]
-    trend: Float[np.ndarray, "d1 m"]  # of the increments: levels, then slopes
+    trend: Float[np.ndarray, "d1 m"]
     fitted_at: int = eqx.field(static=True, default=0)
 
     @property
     def dynamics_family(self) -> KernelFamily:
-        """Of the increments that the trend leaves."""
+        """The kernel family of the increments minus their trend."""
         return self.data.dynamics_family(self.trend)
 
     @functools.cached_property
     def beliefs(self) -> Beliefs:
-        """What the data say with these parameters."""
+        """Posteriors of reward and transition, given the data and the fitted parameters."""
         data = self.data
         reward: Any = data.problem.reward
         if reward is None:
@@ -67,7 +76,7 @@ class FittedState(Module):
 
     @property
     def noises(self) -> tuple[Noise, Noise]:
-        """Fitted noise of rewards and transitions, in their own units."""
+        """Fitted noise of rewards and of transitions, in units of rewards and of states."""
         rewards, states = (
             np.asarray(family.sizes) * np.exp(logs[:, -1])
             for family, logs in (
@@ -79,42 +88,47 @@ class FittedState(Module):
 
     @functools.cached_property
     def termination(self) -> TerminationModel:
-        """Where episodes end, by a regression."""
+        """The regression that predicts where episodes end."""
         data = self.data
         rows = data.termination_rows
-        known = _posterior(data, data.termination_family, self.termination_logs, *rows, True)
-        middle = jnp.asarray(data.middle_action)
-        return TerminationModel(
-            known.mean_function(), middle, jnp.asarray(data.settings.continuation_threshold)
-        )
+        regression = _posterior(data, data.termination_family, self.termination_logs, *rows, True)
+        action = jnp.asarray(data.middle_action)
+        threshold = jnp.asarray(data.settings.continuation_threshold)
+        return TerminationModel(regression.mean_function(), action, threshold)
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """What rewards are taken to be within: what is known, or was seen and as much again.
+        """The interval to which predicted rewards are clipped.
 
-        Where an end loses rewards, "as much" is the range of the rewards seen and never their size.
-        If all that was seen is one reward and noise, plans have no differences to chase.
+        It is the user's ``reward_bounds``, or the observed range extended on both sides. The
+        extension is the width of the observed range. Unless termination loses rewards, it is at
+        least the largest observed absolute reward. If all observed rewards are one number plus
+        noise and termination loses rewards, the interval is that number.
         """
         data = self.data
         noise = self.noises[0].standard_deviations(1)[0]
-        if data.ends_cost and np.std(data.rewards) <= data.settings.trend_noise * noise:
+        if data.termination_costs and np.std(data.rewards) <= data.settings.trend_noise * noise:
             return (float(np.mean(data.rewards)),) * 2
         if data.problem.reward_bounds is not None:
             return data.problem.reward_bounds
-        _, seen = data.reward_rows
-        room = float(np.ptp(seen))
-        if not data.ends_cost:
-            room = max(room, float(data.reward_family.sizes[0]))
-        return float(seen.min()) - room, float(seen.max()) + room
+        _, rewards = data.reward_rows
+        extension = float(np.ptp(rewards))
+        if not data.termination_costs:
+            extension = max(extension, float(data.reward_family.sizes[0]))
+        return float(rewards.min()) - extension, float(rewards.max()) + extension
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedKernels(Learner):
-    """Gaussian processes on a few centres, with kernels fitted to the data.
+    """Learns with Gaussian processes on inducing points, with kernels fitted to the data.
 
     Attributes:
-        settings: Every number it goes by.
-        tabulates: Whether the planner lays tables over the states.
+        name: "fitted".
+        columns: The information gains.
+        broken_assumptions: That kernels are fitted to the data they are used on.
+        needs_data: True: a fit needs data.
+        settings: All numerical settings.
+        uses_grid: Whether the planner tabulates values on a grid of states.
 
     >>> FittedKernels().settings.inducing_points
     192
@@ -135,7 +149,6 @@ class FittedKernels(Learner):
         return cls(uses_grid=requirements.uses_grid)
 
     def with_settings(self, changes: Mapping[str, object]) -> "FittedKernels":
-        """With some of its numbers changed."""
         return dataclasses.replace(self, settings=FittedSettings.of(changes))
 
     def init(self, problem: Problem, *, key: Key) -> FittedState:
@@ -153,10 +166,12 @@ class FittedKernels(Learner):
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
         settings, before = self.settings, state.data
         data = before.with_episode(episode)
-        due = state.fitted_at + max(settings.refit_rows, settings.refit_growth * state.fitted_at)
-        grown = not len(before) or data.box != before.box
+        refit_at = state.fitted_at + max(
+            settings.refit_rows, settings.refit_growth * state.fitted_at
+        )
+        box_changed = not len(before) or data.box != before.box
         after = dataclasses.replace(state, data=data)
-        return refitted(after) if grown or len(data) >= due else after
+        return refitted(after) if box_changed or len(data) >= refit_at else after
 
     def mean(self, state: FittedState) -> MDP:
         return self._limited(state, state.data.problem.mdp(state.beliefs.mean()))
@@ -186,11 +201,11 @@ class FittedKernels(Learner):
         return state.beliefs
 
     def _limited(self, state: FittedState, mdp: MDP) -> MDP:
-        """The MDP with rewards that are not far from any seen, and with learned ends.
+        """Clip the rewards of an MDP and add the learned termination.
 
-        Kernels that were fitted say little far from all data. A planner with tables gets states of
-        the data's box. For others neither spaces nor metric change with the data, and nothing is
-        compiled again.
+        Fitted kernels predict little far from all data. A grid planner gets the box of the data
+        as its states. For other planners neither spaces nor metric change with the data, so
+        nothing is compiled again.
         """
         data = state.data
         if data.uses_grid:
@@ -209,7 +224,14 @@ class FittedKernels(Learner):
 
 
 def refitted(state: FittedState) -> FittedState:
-    """The state with parameters fitted to its data as they are."""
+    """Fit all parameters of a state to its data.
+
+    Args:
+        state: The state. Its parameters are the starts of the searches.
+
+    Returns:
+        The state with fitted parameters.
+    """
     state = dataclasses.replace(state, trend=_trend(state))
     data, settings = state.data, state.data.settings
     key = data.rows_key(len(data))
@@ -225,7 +247,7 @@ def refitted(state: FittedState) -> FittedState:
     if data.problem.reward is None:
         rows = data.reward_rows[0], data.reward_rows[1][:, None]
         reward = _fit(data, family, settings.reward_prior, rows, reward, key)
-        if _flat(data, reward):
+        if _is_flat(data, reward):
             reward = _fit(data, family, settings.sparse_prior, rows, reward, key)
     termination = state.termination_logs
     if data.learns_termination:
@@ -242,11 +264,11 @@ def refitted(state: FittedState) -> FittedState:
 
 
 def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
-    """Levels and slopes of those increments that are a straight line and noise, as far as the data
-    tell; along the axes that are no circles.
+    """Levels and slopes of increments that are a linear function plus noise; 0 for the others.
 
-    A line goes on where there are no data. A kernel returns to zero there, and planners find such
-    places: a pole that turns fast and does not fall.
+    A trend extrapolates where there are no data. A kernel returns to zero there, and planners
+    exploit that, for example with a pole that turns fast and does not fall. Periodic axes have no
+    trend.
     """
     data, settings = state.data, state.data.settings
     n, d = data.points.shape
@@ -254,26 +276,26 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
         return np.zeros_like(state.trend)
     low, high = data.bounds
     middle, width = (low + high) / 2, np.maximum(high - low, LEAST_WIDTH)
-    straight = np.array([j not in data.box.periodic for j in range(d)])
+    not_periodic = np.array([j not in data.box.periodic for j in range(d)])
     line = linear_trend(
-        (data.points - middle) / width * straight, data.increments, config=settings.trend
+        (data.points - middle) / width * not_periodic, data.increments, config=settings.trend
     )
-    slopes = line[1:] * (straight / width)[:, None]
+    slopes = line[1:] * (not_periodic / width)[:, None]
     trend = np.concatenate([(line[0] - middle @ slopes)[None, :], slopes])
-    left = data.increments - trend[0] - data.points @ trend[1:]
-    noise = state.noises[1].standard_deviations(left.shape[1])
-    return trend * (np.sqrt(np.mean(left**2, axis=0)) <= settings.trend_noise * noise)
+    residuals = data.increments - trend[0] - data.points @ trend[1:]
+    noise = state.noises[1].standard_deviations(residuals.shape[1])
+    return trend * (np.sqrt(np.mean(residuals**2, axis=0)) <= settings.trend_noise * noise)
 
 
-def _flat(data: FittedData, logs: np.ndarray) -> bool:
-    """Whether rewards, explained so, have not depended on the state at all."""
+def _is_flat(data: FittedData, logs: np.ndarray) -> bool:
+    """Whether the fitted mean reward hardly changes with the state, at the mean action."""
     x, y = data.reward_rows
     count, m = data.settings.fit_rows, data.problem.states.dimension
-    known = _posterior(data, data.reward_family, logs, x, y[:, None], True)
+    posterior = _posterior(data, data.reward_family, logs, x, y[:, None], True)
     rows = x[subsample_rows(len(x), count, key=data.rows_key(len(x)))]
-    middle = np.tile(np.mean(rows[:, m:], axis=0), (count, 1))
+    actions = np.tile(np.mean(rows[:, m:], axis=0), (count, 1))
     states = np.pad(rows[:, :m], ((0, count - len(rows)), (0, 0)), mode="edge")
-    mean, _ = known.predict(np.concatenate([states, middle], axis=1))
+    mean, _ = posterior.predict(np.concatenate([states, actions], axis=1))
     return float(np.ptp(np.asarray(mean))) <= data.settings.flat_reward_threshold * float(np.ptp(y))
 
 
@@ -298,26 +320,25 @@ def _posterior(
     targets: np.ndarray,
     scalar: bool,
 ) -> Posterior:
-    """The posterior with these parameters, on centres among the points."""
-    shape, count, most = family.shape(jnp.asarray(logs)), len(points), data.settings.inducing_points
-    inducing = data.settings.inducing
-    if count > most:
-        candidates = points[subsample_rows(count, 4 * most, key=data.rows_key(count))]
-        padded = np.pad(candidates, ((0, 4 * most - len(candidates)), (0, 0)), mode="edge")
-        inducing_points = padded[
-            np.asarray(select_inducing_points(shape, jnp.asarray(padded), most, config=inducing))
-        ]
-        used = np.ones(most)
+    """The posterior with these parameters, on inducing points among the data."""
+    kernels, count = family.kernels_at(jnp.asarray(logs)), len(points)
+    limit, config = data.settings.inducing_points, data.settings.inducing
+    if count > limit:
+        candidates = points[subsample_rows(count, 4 * limit, key=data.rows_key(count))]
+        padded = np.pad(candidates, ((0, 4 * limit - len(candidates)), (0, 0)), mode="edge")
+        chosen = select_inducing_points(kernels, jnp.asarray(padded), limit, config=config)
+        inducing_points = padded[np.asarray(chosen)]
+        used = np.ones(limit)
     else:
-        inducing_points = np.pad(points, ((0, most - count), (0, 0)))
-        used = np.concatenate([np.ones(count), np.zeros(most - count)])
+        inducing_points = np.pad(points, ((0, limit - count), (0, 0)))
+        used = np.concatenate([np.ones(count), np.zeros(limit - count)])
     return inducing_posterior(
-        shape,
+        kernels,
         inducing_points,
         used,
         points,
         targets,
         scalar=scalar,
         block=data.settings.batch_rows,
-        config=inducing,
+        config=config,
     )

@@ -1,4 +1,4 @@
-"""The numbers of kernels that are fitted to the data, each with its reason."""
+"""Settings of the learner with fitted kernels, each with its reason."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,10 @@ from kernelmdp.settings import Settings, setting
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FittedSettings(Settings):
-    """Settings of ``FittedKernels``. None is part of a theorem.
+    """Settings of ``FittedKernels``. No theorem depends on them.
+
+    Attributes:
+        part: "learner", the word for these settings in error messages.
 
     >>> FittedSettings(inducing_points=64).inducing_points
     64
@@ -30,104 +33,114 @@ class FittedSettings(Settings):
 
     inducing_points: int = setting(
         192,
-        "Centres of a posterior. With 192 a step of MPC stays below 60 ms; more centres reach "
-        "further and cost their square.",
+        "Number of inducing points of a posterior. With 192, a step of MPC stays below 60 ms. Cost "
+        "grows with their square.",
     )
-    batch_rows: int = setting(256, "Rows taken at once. Only speed depends on it.")
+    batch_rows: int = setting(256, "Rows absorbed at once. Only speed depends on it.")
     fit_blocks: int = setting(
         4,
-        "Kernels are fitted to so many blocks of rows. One block may find short lengthscales that "
-        "explain noise, where noise is as large as what there is to learn.",
+        "Number of blocks of rows to which kernels are fitted. With a single block, short "
+        "lengthscales may explain noise where noise is as large as the signal.",
     )
     fit_rows: int = setting(
-        160, "Rows of a block. Fitting takes their cube; 160 rows take a few milliseconds a step."
+        160,
+        "Rows of a block. The cost of a fit grows with their cube; 160 rows take a few "
+        "milliseconds a step.",
     )
     refit_growth: float = setting(
-        0.15, "Kernels are fitted anew when data have grown by this share: fits then cost O(log n)."
+        0.15,
+        "Kernels are fitted again when the data have grown by this share. The number of fits then "
+        "grows with the logarithm of the data.",
     )
-    refit_rows: int = setting(5, "And by at least so many rows: the first steps of an episode.")
+    refit_rows: int = setting(
+        5, "Kernels are fitted again after at least this many new rows. It matters in early steps."
+    )
     trend_noise: float = setting(
         1.2,
-        "An output is taken for a straight line when a line leaves at most so many deviations of "
-        "the noise; 1.2 is 1 with the error of a hundred rows.",
+        "An output has a linear trend if the trend leaves residuals of at most this many standard "
+        "deviations of the noise. 1.2 allows for the error of a hundred rows.",
     )
     trend_rows: int = setting(
-        10, "A line needs so many rows for each of its numbers, to be told from chance."
+        10, "Rows needed for each coefficient of a trend, to tell a trend from chance."
     )
     extrapolation_margin: float = setting(
         0.5,
-        "Room beyond what was seen, on axes without bounds, as a share of half their length: "
+        "Margin around visited states on axes without bounds, as a share of half their width: "
         "plans may go half as far again.",
     )
     flat_reward_threshold: float = setting(
         0.05,
-        "Rewards depend on the state when they change with it by this share of their range; less "
-        "is what noise and the fit leave. Settled on MountainCarContinuous.",
+        "Rewards depend on the state if their mean changes with it by more than this share of "
+        "their range. Less is noise or fitting error. Settled on MountainCarContinuous.",
     )
     steps_before_termination: int = setting(
         10,
-        "Steps before an end from which ends are told, beside steps from all over the data. "
+        "Number of steps before each termination that enter the regression of termination. "
         "Settled on CartPole-v1, seeds 0 to 2.",
     )
     continuation_threshold: float = setting(
         0.75,
-        "What counts as going on, of 1. Of two errors, to take a state for lost costs less. "
-        "Settled on CartPole-v1, seeds 0 to 2.",
+        "An episode is predicted to end where the regression, 1 where episodes continue, is below "
+        "this value. A false alarm costs less than a miss. Settled on CartPole-v1, seeds 0 to 2.",
     )
     minimum_scale: float = setting(
-        1e-3, "No output is taken to be smaller than this share of its scale: it is still then."
+        1e-3, "Smallest size of an output as a share of its scale. Smaller outputs are constant."
     )
     increment_unit: float = setting(
-        0.1, "Increments are learned in units of this share of each axis; only rounding sees it."
+        0.1, "Increments are learned in units of this share of each axis. It affects rounding only."
     )
     dynamics_prior: HyperPrior = setting(
-        DYNAMICS, "Prior of the kernels of increments. It served on four systems without tuning."
+        DYNAMICS,
+        "Prior of the parameters of the kernels of increments. It served on four systems without "
+        "tuning.",
     )
     reward_prior: HyperPrior = setting(
         REWARD,
-        "Prior of the reward's kernel. Rewards are often flat where one has been, so none is taken "
-        "for smooth over more than half the width of an axis.",
+        "Prior of the parameters of the reward's kernel. Lengthscales are at most half an axis, "
+        "because rewards are often flat where an agent has been.",
     )
     sparse_prior: HyperPrior = setting(
         SPARSE,
-        "The same where no reward has been seen to depend on the state: lengthscales up to 0.3 of "
-        "an axis, so that there is something left to find.",
+        "The same while no dependence of the reward on the state was observed. Lengthscales are at "
+        "most 0.3 of an axis, so that unvisited states stay worth exploring.",
     )
     termination_prior: HyperPrior = setting(
-        ENDINGS, "Prior of where episodes end: steep, with noise for what is not smooth."
+        ENDINGS,
+        "Prior of the parameters of the kernel of termination: short lengthscales, and noise for "
+        "what is not smooth.",
     )
 
     reward_kernel: Any = setting(
         None,
-        "An expression whose parameters are fitted, in the place of squared exponentials: its "
-        "numbers are the medians of their priors.",
+        "Kernel expression of the reward, whose parameters are fitted, instead of a squared "
+        "exponential. Its numbers are the medians of the parameters' priors.",
     )
     transition_kernel: Any = setting(
-        None, "The same for the increments of the state; one expression, or one for each output."
+        None, "The same for increments of the state: one expression, or one for each output."
     )
     expression_spread: float = setting(
         1.0,
-        "Standard deviation of the logarithm of an expression's parameter: a factor of e either "
-        "way is usual.",
+        "Standard deviation of the logarithm of an expression's parameter. With 1, a factor of e "
+        "in either direction is typical.",
     )
     expression_bounds: Sequence[float] = setting(
-        (0.05, 20.0), "Lowest and highest value of such a parameter, in units of the one given."
+        (0.05, 20.0), "Lowest and highest value of such a parameter, relative to the one given."
     )
     search: Any = setting(SEARCH, "How parameters are searched for.")
-    trend: Any = setting(TREND, "How straight lines are found.")
-    inducing: Any = setting(INDUCING, "How posteriors on centres are computed.")
+    trend: Any = setting(TREND, "How linear trends are found.")
+    inducing: Any = setting(INDUCING, "How posteriors on inducing points are computed.")
 
     def __post_init__(self) -> None:
         for name in ("reward_kernel", "transition_kernel"):
-            if isinstance(given := getattr(self, name), str):
-                object.__setattr__(self, name, kernel(given))
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, kernel(text))
         for name, kind in (
             ("search", SearchConfig),
             ("trend", TrendConfig),
             ("inducing", InducingConfig),
         ):
-            if isinstance(given := getattr(self, name), Mapping):
-                object.__setattr__(self, name, kind(**given))
+            if isinstance(changes := getattr(self, name), Mapping):
+                object.__setattr__(self, name, kind(**changes))
         for name in (
             "inducing_points",
             "batch_rows",

@@ -1,4 +1,4 @@
-"""Beliefs with kernels that are fixed beforehand: the learner that the theorems are about."""
+"""The learner with fixed kernels (``learner="fixed"``), which the theorems assume."""
 
 import dataclasses
 from typing import ClassVar
@@ -18,7 +18,12 @@ from kernelmdp.types import Key
 
 
 class FixedState(Module):
-    """Posteriors of reward and transition."""
+    """The state of ``FixedKernels``.
+
+    Attributes:
+        beliefs: Posteriors of reward and transition.
+        problem: The problem that is learned.
+    """
 
     beliefs: Beliefs
     problem: Problem = eqx.field(static=True)
@@ -32,11 +37,13 @@ class FixedKernels(Learner):
     engine, whose arrays grow with the data.
 
     Attributes:
-        regularisers: λ_R and λ_P; the problem's noise variances unless given.
-        accuracy: How closely kernels of infinite rank are compiled, as a share of λ.
-        query_points: Points at which answers are kept up to date, (n, d).
-        deviations: Whether standard deviations are kept there too.
-        cache_bytes: Most memory that those answers may take: 1 GiB, a part of a small machine.
+        name: "fixed".
+        columns: The information gains.
+        regularisers: λ_R and λ_P. None means the problem's noise variances.
+        accuracy: Error of compiled kernels as a share of λ. None means the problem's value.
+        query_points: Points (n, d) at which predictions are cached and kept up to date.
+        deviations: Whether standard deviations are cached there too.
+        cache_bytes: Largest size of the cache. The default, 1 GiB, leaves room on a small machine.
 
     >>> import jax, kernelmdp as km
     >>> problem, learner = km.make("riverswim").problem, FixedKernels()
@@ -106,13 +113,15 @@ def prior_beliefs(
     regularisers: tuple[float, float | np.ndarray] | None = None,
     accuracy: float | None = None,
 ) -> Beliefs:
-    """Beliefs of a problem before any data.
+    """Make the beliefs of a problem before any data.
 
     Args:
-        problem: Its kernels, noise and scales.
-        regularisers: λ_R and λ_P; the noise variances unless given.
-        accuracy: Kernels of infinite rank are compiled to this share of λ; the problem's unless
-            given.
+        problem: Defines kernels, noise and scales.
+        regularisers: λ_R and λ_P. None means the noise variances.
+        accuracy: Error of compiled kernels as a share of λ. None means the problem's value.
+
+    Returns:
+        The prior beliefs.
 
     >>> import kernelmdp as km
     >>> prior_beliefs(km.make("riverswim").problem).gains

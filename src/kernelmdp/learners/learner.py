@@ -1,7 +1,7 @@
-"""What a learner is: data in, an MDP that a planner can read out.
+"""The contract of learners: data in, MDPs for planners out.
 
-A learner holds settings and never changes. What was learned is its state, a pytree that ``init``
-makes and ``update`` returns anew; both are pure functions. A learner knows nothing of planning.
+A learner holds settings and never changes. What was learned is its state, a pytree. ``init`` makes
+a state and ``update`` returns a new one; both are pure functions. A learner knows no planner.
 """
 
 import abc
@@ -16,19 +16,20 @@ from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.types import Key
 
-#: Information gained about reward and transition: columns of every learner that knows them.
+#: Columns for the information gained about reward and transition.
 GAINS = ("gain_reward", "gain_transition")
 
 
 class LearnerRequirements(NamedTuple):
-    """What an agent and its planner ask of a learner.
+    """What an agent and its planner need from a learner.
 
     Attributes:
-        regularisers: λ_R and λ_P to regress with; the noise variances unless given.
-        accuracy: How closely kernels are compiled, as a share of λ; the problem's unless given.
-        query_points: From a problem to the points at which plans ask the model every time, (n, d).
-        deviations: Whether plans ask for standard deviations there.
-        tabulates: Whether plans are tables over the states.
+        regularisers: λ_R and λ_P of the regressions. None means the noise variances.
+        accuracy: Error of compiled kernels as a share of λ. None means the problem's value.
+        query_points: A function from a problem to the points (n, d) at which every plan evaluates
+            the model, or None.
+        deviations: Whether plans need standard deviations at these points.
+        uses_grid: Whether the planner tabulates values on a grid of states.
 
     >>> LearnerRequirements(uses_grid=True).deviations
     False
@@ -42,62 +43,110 @@ class LearnerRequirements(NamedTuple):
 
 
 class Learner(abc.ABC):
-    """Turns data into beliefs, and beliefs into MDPs. ``check_learner`` checks one of your own.
+    """Turns data into beliefs, and beliefs into MDPs.
+
+    ``check_learner`` checks a learner that you write.
+
+    Attributes:
+        name: The learner's name in settings, tables and files.
+        columns: The columns that ``info`` fills.
+        broken_assumptions: Assumptions of every theorem that this learner breaks; empty if none.
+        needs_data: Whether no plan is possible before the first data.
 
     >>> import kernelmdp as km
     >>> isinstance(km.PSRL("riverswim", seed=0).learner, Learner)
     True
     """
 
-    #: By which settings, tables and files call it.
     name: ClassVar[str]
-    #: Columns that ``info`` has.
     columns: ClassVar[tuple[str, ...]] = ()
-    #: Why no theorem is about the way it learns; empty where theorems are.
     broken_assumptions: ClassVar[tuple[str, ...]] = ()
-    #: Whether nothing can be planned before the first data.
     needs_data: ClassVar[bool] = False
 
     @classmethod
     def for_problem(cls, problem: Problem, requirements: LearnerRequirements) -> "Learner":
-        """A learner for a problem, with what an agent and its planner ask of it."""
+        """Make a learner for a problem.
+
+        Args:
+            problem: The problem to learn.
+            requirements: What the agent and its planner need.
+
+        Returns:
+            The learner.
+        """
         return cls()
 
     def with_settings(self, changes: Mapping[str, object]) -> "Learner":
-        """With some of its fields changed; for a learner that is a dataclass."""
+        """Return a copy with some fields changed. The default works for dataclasses.
+
+        Args:
+            changes: New values by field.
+
+        Returns:
+            The changed learner.
+        """
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     @abc.abstractmethod
     def init(self, problem: Problem, *, key: Key) -> Any:
-        """The state before any data.
+        """Make the state before any data.
 
         Args:
             problem: What is known of the system.
-            key: Of all that is random in learning.
+            key: Decides everything random in learning.
+
+        Returns:
+            The state, a pytree.
         """
 
     @abc.abstractmethod
     def update(self, state: Any, episode: Episode, *, key: Key) -> Any:
-        """The state after an episode, or after some of its steps; the old state stays as it was.
+        """Learn from an episode, or from some of its steps.
 
         Args:
-            state: The state before.
+            state: The state before. It stays unchanged.
             episode: States, actions, rewards and raw outcomes.
-            key: Of all that is random in this update.
+            key: Decides everything random in this update.
+
+        Returns:
+            The state after the episode.
         """
 
     @abc.abstractmethod
     def mean(self, state: Any) -> MDP:
-        """The MDP of the expected reward and transition."""
+        """Return the MDP of the expected reward and transition.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            The MDP.
+        """
 
     @abc.abstractmethod
     def sample(self, state: Any, *, key: Key) -> MDP:
-        """One MDP drawn from the beliefs."""
+        """Draw one MDP from the beliefs.
+
+        Args:
+            state: What was learned.
+            key: Decides the draw.
+
+        Returns:
+            The MDP.
+        """
 
     def plausible(
         self, state: Any, confidence: ConfidenceRule, *, episode: int
     ) -> tuple[ConfidenceSets, MDP]:
-        """Confidence sets before an episode, counted from 1, and the family of MDPs inside them.
+        """Build the confidence sets of an episode.
+
+        Args:
+            state: What was learned.
+            confidence: How confidence sets are built.
+            episode: The number of the episode, counted from 1.
+
+        Returns:
+            The sets, and the family of MDPs inside them.
 
         Raises:
             UnknownPropertyError: If the learner has no confidence sets.
@@ -105,9 +154,23 @@ class Learner(abc.ABC):
         raise UnknownPropertyError(f"the learner {self.name!r} has no confidence sets")
 
     def info(self, state: Any) -> dict[str, float]:
-        """Diagnostics of a state, one number for each of ``columns``."""
+        """Report diagnostics of a state.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            One number for each name in ``columns``.
+        """
         return {}
 
     def beliefs(self, state: Any) -> Beliefs | None:
-        """Gaussian process posteriors behind a state, where there are any."""
+        """Return the Gaussian process posteriors of a state.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            The posteriors, or None for a learner without them.
+        """
         return None

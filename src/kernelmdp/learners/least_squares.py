@@ -1,8 +1,8 @@
-"""Least squares for linear-quadratic control: no kernel, no posterior of ours.
+"""The learner for linear-quadratic control by least squares.
 
-Written independently of the other learners, in NumPy, for the classics of linear-quadratic control.
-Transitions and costs are both learned (costs only when the reward is not known), with N(0, 1)
-priors on all coefficients and the noise variance as the regulariser.
+It is written in NumPy, independently of kernels and posteriors, for the classics of LQR. It learns
+transitions, and costs when the reward is not known. All coefficients have N(0, 1) priors; the
+regulariser is the noise variance.
 """
 
 import dataclasses
@@ -24,19 +24,42 @@ from kernelmdp.types import Key
 
 
 class LeastSquares(Module):
-    """Ridge regression of k columns on r features: precision V = λI + ΣφφT, moment Σφy."""
+    """Ridge regression of k columns on r features.
+
+    Attributes:
+        precision: V = λI + ΣφφT, (r, r).
+        moment: Σφy, (r, k).
+        noise: λ, the noise variance.
+    """
 
     precision: Float[np.ndarray, "r r"]
     moment: Float[np.ndarray, "r k"]
-    noise: float  # λ, the noise variance
+    noise: float
 
     @staticmethod
     def prior(features: int, columns: int, noise: float) -> "LeastSquares":
-        """No data yet."""
+        """Make a regression without data.
+
+        Args:
+            features: r.
+            columns: k.
+            noise: λ, the noise variance.
+
+        Returns:
+            The regression.
+        """
         return LeastSquares(noise * np.eye(features), np.zeros((features, columns)), noise)
 
     def after(self, rows: np.ndarray, targets: np.ndarray) -> "LeastSquares":
-        """With more rows (n, r) and targets (n, k)."""
+        """Add data.
+
+        Args:
+            rows: Features, (n, r).
+            targets: Targets, (n, k).
+
+        Returns:
+            The regression with these rows.
+        """
         return LeastSquares(
             self.precision + rows.T @ rows, self.moment + rows.T @ targets, self.noise
         )
@@ -59,40 +82,79 @@ class LeastSquares(Module):
         return k / 2 * float(np.linalg.slogdet(self.precision)[1] - r * math.log(self.noise))
 
     def draws(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """From the posterior N(mean, λV⁻¹), (count, r, k)."""
+        """Draw coefficients from the posterior N(mean, λV⁻¹).
+
+        Args:
+            count: The number of draws.
+            rng: The random generator.
+
+        Returns:
+            The draws, (count, r, k).
+        """
         noise = rng.normal(size=(count, *self.moment.shape))
         return self.mean + math.sqrt(self.noise) * (self.spread @ noise)
 
     def boundary(self, count: int, radius: float, rng: np.random.Generator) -> np.ndarray:
-        """Points with tr (X − mean)ᵀV(X − mean) = radius², in random directions, (count, r, k)."""
-        steps = rng.normal(size=(count, *self.moment.shape))
-        steps /= np.sqrt((steps**2).sum(axis=(1, 2), keepdims=True))
-        return self.mean + radius * (self.spread @ steps)
+        """Draw points of the ellipsoid's surface, tr (X − mean)ᵀV(X − mean) = radius².
+
+        Args:
+            count: The number of points.
+            radius: The radius in the norm of V.
+            rng: The random generator.
+
+        Returns:
+            Points in random directions, (count, r, k).
+        """
+        directions = rng.normal(size=(count, *self.moment.shape))
+        directions /= np.sqrt((directions**2).sum(axis=(1, 2), keepdims=True))
+        return self.mean + radius * (self.spread @ directions)
 
 
 class LinearQuadraticState(Module):
-    """Regressions of Θ = [A B] and of the cost matrix C."""
+    """The state of ``LinearQuadratic``.
+
+    Attributes:
+        transition: The regression of Θ = [A B].
+        cost: The regression of the cost matrix C.
+        known_cost: C where the reward is known, else None.
+        pairs: Rows and columns of the entries of C that are learned.
+        problem: The problem that is learned.
+    """
 
     transition: LeastSquares
     cost: LeastSquares
     known_cost: Float[np.ndarray, "d d"] | None
-    #: Rows and columns of the entries of C that are learned.
     pairs: tuple[np.ndarray, np.ndarray]
     problem: Problem = eqx.field(static=True)
 
     @property
-    def seen(self) -> bool:
+    def has_data(self) -> bool:
         """Whether there are any data."""
         return bool(self.transition.moment.any())
 
     def features(self, points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n r"]:
-        """Products of coordinates, √2 times for mixed ones, so that weights are entries of C."""
+        """Compute the features of the cost regression.
+
+        Args:
+            points: z = (s, a), (n, d).
+
+        Returns:
+            Products of two coordinates, (n, r). Mixed products are multiplied by √2, as in the
+            quadratic kernel.
+        """
         rows, columns = self.pairs
         weight = np.where(rows == columns, 1.0, math.sqrt(2.0))
         return weight * points[:, rows] * points[:, columns]
 
     def costs(self, weights: Float[np.ndarray, "n r 1"]) -> Float[np.ndarray, "n d d"]:
-        """Cost matrices of weights; the known one where it is known."""
+        """Convert regression weights to cost matrices.
+
+        Args:
+            weights: Weights of the features, (n, r, 1).
+
+        Returns:
+            Symmetric matrices C, (n, d, d); copies of the known one where the reward is known.
+        """
         d, (rows, columns) = self.problem.points.dimension, self.pairs
         if self.known_cost is not None:
             return np.broadcast_to(self.known_cost, (len(weights), d, d))
@@ -105,7 +167,12 @@ class LinearQuadraticState(Module):
 
 @dataclasses.dataclass(frozen=True)
 class LinearQuadratic(Learner):
-    """Ridge regression of linear transitions and quadratic costs."""
+    """Learns linear transitions and quadratic costs by ridge regression.
+
+    Attributes:
+        name: "linear-quadratic".
+        columns: The information gains.
+    """
 
     name: ClassVar[str] = "linear-quadratic"
     columns: ClassVar[tuple[str, ...]] = GAINS
@@ -115,8 +182,8 @@ class LinearQuadratic(Learner):
         reward_noise, transition_noise = problem.noise_variances
         rows, columns = np.triu_indices(d)
         if str(problem.reward_kernel) != "quadratic":  # no cross term
-            together = (rows < m) == (columns < m)
-            rows, columns = rows[together], columns[together]
+            same_block = (rows < m) == (columns < m)
+            rows, columns = rows[same_block], columns[same_block]
         return LinearQuadraticState(
             LeastSquares.prior(d, m, transition_noise),
             LeastSquares.prior(len(rows), 1, reward_noise),
@@ -150,7 +217,11 @@ class LinearQuadratic(Learner):
 
 
 class LinearTransition(Module):
-    """Mean next states zΘ."""
+    """Mean next states zΘ.
+
+    Attributes:
+        weights: Θ as (d, m).
+    """
 
     weights: Float[jax.Array, "d m"]
 
@@ -159,7 +230,11 @@ class LinearTransition(Module):
 
 
 class QuadraticReward(Module):
-    """−zᵀCz."""
+    """The mean reward −zᵀCz.
+
+    Attributes:
+        cost: C, (d, d).
+    """
 
     cost: Float[jax.Array, "d d"]
 
@@ -173,10 +248,17 @@ def _mdp(state: LinearQuadraticState, dynamics: np.ndarray, cost: np.ndarray) ->
 
 
 def quadratic_form_of(reward: Callable[..., Any], dimension: int) -> Float[np.ndarray, "d d"]:
-    """C of a known reward −zᵀCz, from its values at e_i + e_j.
+    """Compute C of a known reward −zᵀCz from its values at e_i + e_j.
+
+    Args:
+        reward: A function of points (n, d).
+        dimension: d.
+
+    Returns:
+        The symmetric matrix C, (d, d).
 
     Raises:
-        ArgumentError: If the reward is another function.
+        ArgumentError: If the reward is not a quadratic form.
     """
     d = dimension
     unit = np.eye(d)

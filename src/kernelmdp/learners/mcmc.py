@@ -1,4 +1,4 @@
-"""Priors without a closed form: chains of draws, moved on by every episode."""
+"""The learner for priors without a closed form: Markov chains, extended by every episode."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -14,12 +14,19 @@ from kernelmdp.numerics.modules import Module
 from kernelmdp.priors import Diagnostics, Prior, PriorProblem
 from kernelmdp.types import Key
 
-#: Sets the randomness of chains apart from that of planning.
+#: Folded into the key so that chains and plans use different random numbers. Any number works that
+#: nothing else folds in.
 CHAINS = 2**31 - 2
 
 
 class ChainState(Module):
-    """Gaussian posteriors, for gains, and what the prior has learned."""
+    """The state of ``MCMC``.
+
+    Attributes:
+        gaussian: Gaussian posteriors, from which information gains are computed.
+        chains: The state of the prior's chains.
+        diagnostics: Whether the chains of the last update mixed.
+    """
 
     gaussian: FixedState
     chains: Any
@@ -28,14 +35,16 @@ class ChainState(Module):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MCMC(Learner):
-    """A prior whose posterior is drawn by Markov chains.
+    """Samples the posterior of a prior by Markov chains.
 
-    Chains move when an episode is learned from, not when one is planned: a learner that is told all
-    again comes to the same state.
+    Chains move in ``update`` and not when a plan is made. Replaying the same episodes therefore
+    gives the same state.
 
     Attributes:
+        name: "mcmc".
+        columns: The information gains, and diagnostics of the chains.
         prior: The prior.
-        gaussian: Learner of the Gaussian posteriors that start the chains and count the gains.
+        gaussian: The learner of Gaussian posteriors, which start the chains and give the gains.
 
     >>> import kernelmdp as km
     >>> MCMC(km.priors.UnknownNoise()).prior.name

@@ -1,4 +1,4 @@
-"""What plans in a fitted model are kept to: rewards near those seen, and the ends of episodes."""
+"""Models that wrap a fitted model: clipped rewards, other units, and learned termination."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,13 @@ from kernelmdp.numerics.modules import Module
 
 
 class ClippedReward(Model):
-    """A model whose rewards stay between two ends."""
+    """A model whose rewards are clipped to an interval.
+
+    Attributes:
+        model: The model.
+        low: The lowest reward.
+        high: The highest reward.
+    """
 
     model: Model
     low: Float[Array, ""]
@@ -19,18 +25,22 @@ class ClippedReward(Model):
 
     def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         prediction = self.model(points)
-        low, high = (end.astype(points.dtype) for end in (self.low, self.high))
+        low, high = (bound.astype(points.dtype) for bound in (self.low, self.high))
         if prediction.reward_width is None:
             return prediction._replace(reward=jnp.clip(prediction.reward, low, high))
-        least = jnp.clip(prediction.reward - prediction.reward_width, low, high)
-        most = jnp.clip(prediction.reward + prediction.reward_width, low, high)
-        return prediction._replace(reward=(least + most) / 2, reward_width=(most - least) / 2)
+        lower = jnp.clip(prediction.reward - prediction.reward_width, low, high)
+        upper = jnp.clip(prediction.reward + prediction.reward_width, low, high)
+        return prediction._replace(reward=(lower + upper) / 2, reward_width=(upper - lower) / 2)
 
 
 class RescaledModel(Model):
-    """A model whose balls, in units of ``scale``, become ellipsoids in units of the state.
+    """A model whose balls in units of ``scale`` become ellipsoids in units of the state.
 
-    So the metric of the MDP can stay 1 while the scale changes with the data.
+    The metric of the MDP can then stay 1 while the scale changes with the data.
+
+    Attributes:
+        model: The model.
+        scale: The unit of each coordinate of the state.
     """
 
     model: Model
@@ -45,12 +55,20 @@ class RescaledModel(Model):
 
 
 class TerminationModel(Module):
-    """Whether an episode ends in a state, by a regression on 1 where it went on and 0 where it
-    ended. Far from all that was seen that is 0: plans do not look for a way round an end."""
+    """Predicts whether an episode ends in a state.
+
+    The prediction is a regression on 1 where episodes continued and 0 where they ended. Far from
+    all data it is 0. A plan can therefore not pass a terminal region through unseen states.
+
+    Attributes:
+        continuation: The regression, a function of points (n, d).
+        action: The action at which the regression is evaluated. Its value does not matter.
+        threshold: Episodes are predicted to end where the regression is below this value.
+    """
 
     continuation: Callable[..., Any]
-    action: Float[Array, " q"]  # where ends are regressed; it does not matter
-    threshold: Float[Array, ""]  # below it an episode is taken to end
+    action: Float[Array, " q"]
+    threshold: Float[Array, ""]
 
     def __call__(
         self, points: Float[Array, "n d"], after: Float[Array, "n m"]

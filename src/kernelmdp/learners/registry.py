@@ -1,4 +1,4 @@
-"""Learners by name: those of the library, of other packages, and of a user."""
+"""The registry of learners by name."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from kernelmdp.learners.least_squares import LinearQuadratic
 from kernelmdp.mdp import Problem
 from kernelmdp.registry import Registry
 
-#: What a user may give for a learner.
+#: A learner, its name, or a mapping with its name and settings.
 LearnerLike = str | Learner | Mapping[str, object]
 
 #: Classes of learners by name.
@@ -22,33 +22,38 @@ LEARNERS.register("counts", Counts)
 LEARNERS.register("linear-quadratic", LinearQuadratic)
 
 
-def as_learner(given: LearnerLike, problem: Problem, requirements: LearnerRequirements) -> Learner:
-    """A learner as it is, by name, or by name with some settings changed.
+def as_learner(
+    learner: LearnerLike, problem: Problem, requirements: LearnerRequirements
+) -> Learner:
+    """Make a learner from its name, or from its name and settings.
 
     Args:
-        given: A learner, the name of one ("auto" is the problem's own), or a mapping with ``name``
-            and settings.
-        problem: What it learns.
-        demands: What an agent and its planner ask of it.
+        learner: A learner, which is returned as it is; the name of one ("auto" is the one that
+            the problem names); or a mapping with ``name`` and settings.
+        problem: The problem to learn.
+        requirements: What the agent and its planner need.
+
+    Returns:
+        The learner.
 
     Raises:
         ArgumentError: If there is no such learner or setting.
 
     >>> import kernelmdp as km
-    >>> problem = km.make("rkhs").problem
-    >>> as_learner({"name": "fitted", "centres": 64}, problem, LearnerRequirements()).settings.inducing_points
+    >>> settings = {"name": "fitted", "inducing_points": 64}
+    >>> learner = as_learner(settings, km.make("rkhs").problem, LearnerRequirements())
+    >>> learner.settings.inducing_points
     64
     """
-    if isinstance(given, Learner):
-        return given
-    changes = dict(given) if isinstance(given, Mapping) else {"name": given}
-    name = changes.pop("name", "auto")
-    learner = LEARNERS.find(problem.learner if name == "auto" else name).for_problem(
-        problem, requirements
-    )
-    if not changes:
+    if isinstance(learner, Learner):
         return learner
+    changes = dict(learner) if isinstance(learner, Mapping) else {"name": learner}
+    name = changes.pop("name", "auto")
+    kind = LEARNERS.find(problem.learner if name == "auto" else name)
+    default = kind.for_problem(problem, requirements)
+    if not changes:
+        return default
     try:
-        return learner.with_settings(changes)
+        return default.with_settings(changes)
     except TypeError as error:
         raise ArgumentError("learner", f"settings of {name!r}", error) from None

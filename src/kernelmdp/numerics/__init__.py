@@ -1,1 +1,1 @@
-"""Linear algebra and checks that every layer shares."""
+"""Linear algebra, argument checks, fast functions and compiled modules for all layers."""

@@ -1,4 +1,4 @@
-"""Checks of what users pass in, before anything is changed."""
+"""Checks of the arguments that users pass. They run before anything is changed."""
 
 import difflib
 import math
@@ -12,11 +12,22 @@ import numpy as np
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
 from kernelmdp.numerics.factorisation import is_traced
 
+#: Precisions of the library, by name. Results lose digits in 32 bits, so 64 bits are the default.
 DTYPES = {"float64": jnp.float64, "float32": jnp.float32}
 
 
 def as_dtype(value: Any) -> Any:
-    """float64 or float32, from a name or a dtype."""
+    """Return the JAX dtype float64 or float32.
+
+    Args:
+        value: The dtype, or its name.
+
+    Returns:
+        ``jnp.float64`` or ``jnp.float32``.
+
+    Raises:
+        ArgumentError: If it is another dtype or name.
+    """
     name = jnp.dtype(value).name if value in (jnp.float32, jnp.float64) else str(value)
     if name not in DTYPES:
         raise ArgumentError("dtype", "float64 or float32", repr(value))
@@ -24,10 +35,21 @@ def as_dtype(value: Any) -> Any:
 
 
 def float_array(value: Any, argument: str = "array") -> Any:
-    """An array of floats: float32 stays, everything else becomes float64.
+    """Return an array of floats.
 
-    What was no JAX array comes back as a NumPy one: checks then cost no dispatch, and a compiled
-    program takes it as it is.
+    A JAX array stays a JAX array; everything else becomes a NumPy array. Checks of a NumPy array
+    cost no dispatch, and a compiled program accepts it unchanged.
+
+    Args:
+        value: Numbers in any form that NumPy reads.
+        argument: Name of the argument, for the error message.
+
+    Returns:
+        The array. JAX arrays of floats and NumPy arrays of float32 keep their dtype; all others
+        become float64.
+
+    Raises:
+        ArgumentError: If ``value`` does not consist of numbers.
     """
     if isinstance(value, jax.Array):
         return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.float64)
@@ -40,17 +62,38 @@ def float_array(value: Any, argument: str = "array") -> Any:
 
 
 def require_finite(argument: str, array: Any) -> None:
-    """DataError with the first bad place, when an array holds NaN or infinity."""
+    """Check that an array holds neither NaN nor infinity. Traced arrays are not checked.
+
+    Args:
+        argument: Name of the argument, for the error message.
+        array: The array.
+
+    Raises:
+        DataError: If an entry is not finite. The message names the first one and its index.
+    """
     if is_traced(array):
         return
-    host = np.asarray(array)
-    if not np.isfinite(host).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(host))[0])
-        raise DataError(argument, "finite numbers", f"{host[place]} at index {place}")
+    values = np.asarray(array)
+    if not np.isfinite(values).all():
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        raise DataError(argument, "finite numbers", f"{values[index]} at index {index}")
 
 
 def as_points(argument: str, value: Any, *, dtype: Any = None, dimension: int | None = None) -> Any:
-    """Points as an array (n, d) of finite floats."""
+    """Return points as an array (n, d) of finite floats.
+
+    Args:
+        argument: Name of the argument, for the error message.
+        value: The points, (n, d).
+        dtype: Dtype of the result; by default that of ``float_array``.
+        dimension: Required number of coordinates d; by default any.
+
+    Returns:
+        The points, (n, d).
+
+    Raises:
+        ShapeError: If the array has not two axes, or not ``dimension`` columns.
+    """
     array = float_array(value, argument)
     if array.ndim != 2:
         raise ShapeError(argument, "an array of shape (n, d)", f"shape {tuple(array.shape)}")
@@ -61,19 +104,44 @@ def as_points(argument: str, value: Any, *, dtype: Any = None, dimension: int | 
 
 
 def positive(argument: str, value: Any) -> jax.Array:
-    """A scalar or vector of finite numbers greater than zero."""
+    """Return a scalar or vector of finite numbers greater than zero.
+
+    The values of traced arrays are not checked.
+
+    Args:
+        argument: Name of the argument, for the error message.
+        value: The number, or the vector (n,).
+
+    Returns:
+        A JAX array of the same shape.
+
+    Raises:
+        ShapeError: If ``value`` has more than one axis.
+        ArgumentError: If it is empty, or an entry is not finite and greater than 0.
+    """
     array = float_array(value, argument)
     if array.ndim > 1:
         raise ShapeError(argument, "a number or a vector", f"shape {tuple(array.shape)}")
     if not is_traced(array):
-        host = np.asarray(array)
-        if host.size == 0 or not (np.isfinite(host) & (host > 0)).all():
-            raise ArgumentError(argument, "finite and greater than 0", f"{host.tolist()}")
+        values = np.asarray(array)
+        if values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
+            raise ArgumentError(argument, "finite and greater than 0", f"{values.tolist()}")
     return jnp.asarray(array)
 
 
 def positive_number(argument: str, value: Any) -> float:
-    """One finite number greater than zero, known at once."""
+    """Return a single finite number greater than zero as a Python float. It cannot be traced.
+
+    Args:
+        argument: Name of the argument, for the error message.
+        value: The number.
+
+    Returns:
+        The number as a float.
+
+    Raises:
+        ArgumentError: If ``value`` is not a finite number greater than 0.
+    """
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -84,29 +152,60 @@ def positive_number(argument: str, value: Any) -> float:
 
 
 def integer(argument: str, value: Any, *, least: int) -> int:
-    """A whole number of at least ``least``."""
+    """Return a whole number as a Python int.
+
+    Args:
+        argument: Name of the argument, for the error message.
+        value: The number. A float such as 3.0 counts as whole, a bool does not.
+        least: Smallest accepted value.
+
+    Returns:
+        The number as an int.
+
+    Raises:
+        ArgumentError: If ``value`` is no whole number, or is below ``least``.
+    """
     try:
         whole = int(value)
-        right = not isinstance(value, bool) and float(value) == whole and whole >= least
+        valid = not isinstance(value, bool) and float(value) == whole and whole >= least
     except (TypeError, ValueError, OverflowError):
-        right = False
-    if not right:
+        valid = False
+    if not valid:
         raise ArgumentError(argument, f"a whole number of at least {least}", repr(value))
     return whole
 
 
 def choice(argument: str, value: Any, allowed: Sequence[str]) -> str:
-    """One of a few words."""
+    """Return one of a few strings.
+
+    Args:
+        argument: Name of the argument, for the error message.
+        value: The string.
+        allowed: All accepted strings.
+
+    Returns:
+        The string.
+
+    Raises:
+        ArgumentError: If ``value`` is not among those allowed.
+    """
     if value not in allowed:
         raise ArgumentError(argument, "one of " + ", ".join(map(repr, allowed)), repr(value))
     return str(value)
 
 
 def suggested(value: Any, known: Iterable[str]) -> str:
-    """A word nobody knows, with the nearest that is known.
+    """Return an unknown name, quoted, together with the most similar known name.
+
+    Args:
+        value: The unknown name.
+        known: The known names.
+
+    Returns:
+        Text for the ``got`` of an error. It has no suggestion if no known name is similar.
 
     >>> suggested("psrll", ["gp-ucrl", "psrl"])
     "'psrll'; did you mean 'psrl'?"
     """
-    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.3)
-    return f"{value!r}; did you mean {near[0]!r}?" if near else repr(value)
+    similar = difflib.get_close_matches(str(value), known, n=1, cutoff=0.3)
+    return f"{value!r}; did you mean {similar[0]!r}?" if similar else repr(value)

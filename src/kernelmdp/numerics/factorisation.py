@@ -1,8 +1,8 @@
-"""The one place that factorises a matrix.
+"""Matrix factorisations and triangular solves. No other module factorises a matrix.
 
-JAX's Cholesky returns NaN and says nothing when a matrix is not positive definite. Inside traced
-code nothing can be raised, so callers pass the result through ``require_positive_definite`` as
-soon as they are back on the host; code that runs eagerly uses ``checked_cholesky``.
+JAX's Cholesky factorisation silently returns NaN if a matrix is not positive definite. Traced code
+cannot raise an error, so callers pass its results through ``require_positive_definite`` once they
+are outside it. Code that runs eagerly uses ``checked_cholesky``.
 """
 
 from typing import Any
@@ -19,15 +19,30 @@ from kernelmdp.types import Square
 
 
 def cholesky(matrix: Square) -> Square:
-    """Lower factor C with C Cᵀ = matrix; NaN when the matrix is not positive definite."""
+    """Return the lower Cholesky factor C with C Cᵀ = matrix.
+
+    Args:
+        matrix: A symmetric matrix, (n, n). Only its lower triangle is read.
+
+    Returns:
+        The factor C, (n, n); NaN if the matrix is not positive definite.
+    """
     return jnp.linalg.cholesky(matrix, symmetrize_input=False)
 
 
 def solve_lower(factor: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """C⁻¹ B by forward substitution.
+    """Return C⁻¹ B by forward substitution.
 
-    LAPACK wants columns one after the other, JAX keeps rows so. Handing over Cᵀ, which is C in that
-    order, saves a transposed copy: 15 times the work of one right side at n = 2,500.
+    LAPACK reads matrices by columns, JAX stores them by rows. So the solver gets Cᵀ, which is C in
+    LAPACK's order. This saves a transposed copy, which costs 15 times as much as one right-hand
+    side at n = 2,500.
+
+    Args:
+        factor: Lower triangular C, (n, n).
+        right: Right-hand sides B, (n, k).
+
+    Returns:
+        C⁻¹ B, (n, k).
     """
     return solve_triangular(factor.mT, right, lower=False, trans=1)
 
@@ -35,36 +50,86 @@ def solve_lower(factor: Float[Array, "n n"], right: Float[Array, "n k"]) -> Floa
 def solve_lower_transposed(
     factor: Float[Array, "n n"], right: Float[Array, "n k"]
 ) -> Float[Array, "n k"]:
-    """C⁻ᵀ B by backward substitution."""
+    """Return C⁻ᵀ B by backward substitution.
+
+    Args:
+        factor: Lower triangular C, (n, n).
+        right: Right-hand sides B, (n, k).
+
+    Returns:
+        C⁻ᵀ B, (n, k).
+    """
     return solve_triangular(factor.mT, right, lower=False)
 
 
 def lower_root(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A lower triangular C with C Cᵀ = root rootᵀ, by QR: nothing is squared on the way."""
+    """Return a lower triangular C with C Cᵀ = root rootᵀ.
+
+    It comes from a QR factorisation of rootᵀ. The product root rootᵀ, which would square the
+    condition number, is never formed.
+
+    Args:
+        root: Any square root of the matrix, (n, n).
+
+    Returns:
+        The lower triangular root C, (n, n). The signs of its columns are arbitrary.
+    """
     return jnp.linalg.qr(root.T, mode="r").T
 
 
 def squared_lengths(
     rows: Float[Array, "k n"], factor: Float[Array, "n n"], panels: int
 ) -> Float[Array, " k"]:
-    """‖rowᵀ C‖² for each row and a lower triangular C, skipping most of its zeros by panels."""
+    """Return ‖rowᵀ C‖² for each row and a lower triangular C.
+
+    C is processed in panels of columns. Each product leaves out the rows above its panel, so most
+    of the zeros of C are skipped.
+
+    Args:
+        rows: The rows, (k, n).
+        factor: Lower triangular C, (n, n).
+        panels: Number of panels. More panels skip more zeros and make smaller products.
+
+    Returns:
+        The squared lengths, (k,).
+    """
     width = -(-factor.shape[0] // panels)
     total = jnp.zeros(rows.shape[0], rows.dtype)
     for start in range(0, factor.shape[0], width):
-        part = rows[:, start:] @ factor[start:, start : start + width]
-        total = total + jnp.sum(part**2, axis=1)
+        products = rows[:, start:] @ factor[start:, start : start + width]
+        total = total + jnp.sum(products**2, axis=1)
     return total
 
 
 def is_traced(*values: object) -> bool:
-    """Whether any array in these pytrees is being traced, so that its numbers are unknown."""
+    """Return whether any array in some pytrees is being traced, so that its values are unknown.
+
+    Args:
+        *values: The pytrees.
+
+    Returns:
+        Whether one of their leaves is a tracer of JAX.
+    """
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
 
 def require_positive_definite(result: Any, indicator: Array, what: str, hint: str) -> Any:
-    """The result itself, or a PositiveDefiniteError when the indicator holds NaN.
+    """Return a result unchanged if the factorisation behind it succeeded.
 
-    Under tracing the check is compiled in and fires when the program runs.
+    If the indicator is traced, the check becomes part of the program. It then raises an error of
+    Equinox when the program runs.
+
+    Args:
+        result: The result, any pytree.
+        indicator: Numbers that are NaN if the factorisation failed, such as the factor.
+        what: Name of the matrix, for the error message.
+        hint: What the user can do about it, for the error message.
+
+    Returns:
+        The result.
+
+    Raises:
+        PositiveDefiniteError: If ``indicator`` is not finite.
     """
     message = f"{what} is not positive definite in {indicator.dtype}; {hint}"
     if is_traced(indicator):
@@ -75,6 +140,18 @@ def require_positive_definite(result: Any, indicator: Array, what: str, hint: st
 
 
 def checked_cholesky(matrix: Square, what: str, hint: str) -> Square:
-    """``cholesky`` that raises instead of returning NaN."""
+    """Return the lower Cholesky factor of a matrix, or raise if it is not positive definite.
+
+    Args:
+        matrix: A symmetric matrix, (n, n).
+        what: Name of the matrix, for the error message.
+        hint: What the user can do about it, for the error message.
+
+    Returns:
+        The factor C with C Cᵀ = matrix, (n, n).
+
+    Raises:
+        PositiveDefiniteError: If the matrix is not positive definite.
+    """
     factor = cholesky(matrix)
     return require_positive_definite(factor, factor, what, hint)

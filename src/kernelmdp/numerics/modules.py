@@ -1,4 +1,4 @@
-"""Immutable pytrees, programs compiled for them, changed copies, and work in pieces."""
+"""Immutable pytrees, a ``jit`` for them, changed copies of them, and evaluation in chunks."""
 
 import functools
 from collections.abc import Callable
@@ -14,16 +14,18 @@ M = TypeVar("M")
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Types of the leaves that ``jit`` passes to the program; all other leaves are constants in it.
 ARRAYS = (jax.Array, np.ndarray, np.generic)
-#: Kinds of arguments for which a function keeps its compiled programs.
+#: Number of compiled programs that each function keeps, one for each structure of arguments. It
+#: bounds the memory of a process that makes many agents, one after another.
 KEPT = 16
 
 
 class Module(eqx.Module):
-    """A frozen dataclass that is a pytree.
+    """A frozen dataclass that is a pytree, as ``equinox.Module`` is, with plain methods.
 
-    Its methods are plain. Equinox makes every bound method a pytree of its own, which takes longer
-    each time one is called than the arithmetic of a small update.
+    Equinox wraps every bound method into a pytree. At each call this takes longer than the
+    arithmetic of a small update, so this class does without it.
     """
 
     if not TYPE_CHECKING:
@@ -31,18 +33,28 @@ class Module(eqx.Module):
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
-    """``jax.jit`` for arguments with anything inside: whatever is not an array fixes the program.
+    """Compile a function whose arguments are any pytrees.
 
-    Results hold arrays only. Does what ``equinox.filter_jit`` does at a third of its cost, and does
-    not wait for the result. The programs for the last ``KEPT`` kinds of arguments are kept, so that
-    a process which makes agents one after another does not grow.
+    Arrays are traced. All other leaves are constants of the program, so a new value of one compiles
+    a new program. This is ``equinox.filter_jit`` at a third of its cost per call, and it does not
+    wait for the result.
+
+    The function keeps the programs for the last ``KEPT`` combinations of structure and constants.
+    So a process that makes many agents, one after another, does not grow.
+
+    Args:
+        function: The function. Leaves of its arguments that are not arrays must be hashable. Its
+            result must hold arrays only.
+
+    Returns:
+        The compiled function, with the same signature.
     """
 
     @functools.lru_cache(maxsize=KEPT)
-    def program(structure: Any, others: tuple[tuple[bool, Any], ...]) -> Callable[..., Any]:
+    def program(structure: Any, constants: tuple[tuple[bool, Any], ...]) -> Callable[..., Any]:
         def run(arrays: list[Any]) -> Any:
             remaining = iter(arrays)
-            leaves = [next(remaining) if is_array else leaf for is_array, leaf in others]
+            leaves = [next(remaining) if is_array else leaf for is_array, leaf in constants]
             args, kwargs = jax.tree.unflatten(structure, leaves)
             return function(*args, **kwargs)
 
@@ -53,48 +65,73 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = jax.tree.flatten((args, kwargs))
         arrays = [leaf for leaf in leaves if isinstance(leaf, ARRAYS)]
-        others = tuple((True, None) if isinstance(x, ARRAYS) else (False, x) for x in leaves)
-        return program(structure, others)(arrays)
+        constants = tuple((True, None) if isinstance(x, ARRAYS) else (False, x) for x in leaves)
+        return program(structure, constants)(arrays)
 
     return call
 
 
 def changed(module: M, **fields: Any) -> M:
-    """``dataclasses.replace`` without running the constructor again.
+    """Return a copy of a module with some fields changed, without running its constructor.
 
-    For modules whose fields were checked when they were made, in steps taken every episode: a
-    constructor costs more than the arithmetic of an update.
+    Use it instead of ``dataclasses.replace`` in steps taken every episode: a constructor costs more
+    than the arithmetic of an update. The new values are not checked.
+
+    Args:
+        module: The module.
+        **fields: New values of fields, by name.
+
+    Returns:
+        The changed copy. Fields that are not named are shared with ``module``.
+
+    Raises:
+        AttributeError: If the module has no field of a name.
     """
-    # Not ``copy.copy``: Equinox keeps what its ``__new__`` makes until a constructor has run.
-    twin = object.__new__(type(module))
-    twin.__dict__.update(module.__dict__)
+    # ``copy.copy`` would not do: Equinox keeps what its ``__new__`` makes until a constructor runs.
+    copied = object.__new__(type(module))
+    copied.__dict__.update(module.__dict__)
     for name, value in fields.items():
-        if name not in twin.__dict__:
+        if name not in copied.__dict__:
             raise AttributeError(f"{type(module).__name__} has no field {name!r}")
-        twin.__dict__[name] = value
-    return twin
+        copied.__dict__[name] = value
+    return copied
 
 
 def in_chunks(function: Callable[[jax.Array], Any], points: jax.Array, size: int) -> Any:
-    """``function(points)``, evaluated ``size`` rows at a time; rows must be independent.
+    """Return ``function(points)``, evaluated on chunks of at most ``size`` rows.
 
-    Fresh large arrays cost more in page faults than the arithmetic that fills them; a loop whose
-    buffers are reused avoids that and bounds memory. The result is that of one call.
+    New large arrays cost more in page faults than the arithmetic that fills them. A loop reuses its
+    buffers, which avoids this and bounds memory.
+
+    Args:
+        function: Maps rows to a pytree of arrays with as many rows. Rows must be independent.
+        points: The rows, (n, ...).
+        size: Largest number of rows of a chunk.
+
+    Returns:
+        The result of a single call with all rows.
     """
     count = points.shape[0]
     if count <= size:
         return function(points)
-    out = lax.map(function, chunked(points, size))
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], out)
+    results = lax.map(function, chunked(points, size))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], results)
 
 
 def chunked(points: jax.Array, size: int) -> jax.Array:
-    """Rows as (pieces, size, ...); the last row is repeated to fill the last piece.
+    """Return rows in chunks of equal size; the last row is repeated to fill the last chunk.
 
-    Zeros would not do: they may lie outside a kernel's domain.
+    Zeros cannot fill it, because they may lie outside a kernel's domain.
+
+    Args:
+        points: The rows, (n, ...).
+        size: Largest number of rows of a chunk.
+
+    Returns:
+        The rows as (chunks, rows of a chunk, ...).
     """
     count = points.shape[0]
-    pieces = -(-count // size)
-    size = -(-count // pieces)  # pieces of equal size: almost nothing is repeated
-    index = jnp.minimum(jnp.arange(pieces * size), count - 1)
-    return points[index].reshape(pieces, size, *points.shape[1:])
+    chunks = -(-count // size)
+    size = -(-count // chunks)  # Equal sizes keep the number of repeated rows small.
+    index = jnp.minimum(jnp.arange(chunks * size), count - 1)
+    return points[index].reshape(chunks, size, *points.shape[1:])

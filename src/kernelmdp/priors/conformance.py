@@ -68,4 +68,4 @@ def check_prior(prior: Prior) -> Conformance:
     spread = float(np.mean((np.mean(drawn, axis=0) - truth) ** 2))
     promise = "draws after data are nearer to the truth than the mean before any"
     checklist.require(promise, spread < errors[0], f"{spread:.3g} and {errors[0]:.3g}")
-    return checklist.found(prior.name)
+    return checklist.result(prior.name)
