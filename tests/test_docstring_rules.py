@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from tools import docstring_rules
+from tools import docstring_rules, prose
 
 GOOD = '''
 """A module."""
@@ -279,3 +279,12 @@ def test_lines_are_those_of_the_file(tmp_path, capsys):
     assert first.startswith(f"{path}:5: a sentence of 36 words")
     assert second == f"{path}:9: f has no docstring"
     assert count == "2 breaches"
+
+
+def test_prose_is_linted():
+    docstring = '"""For every count, A = C Cᵀ.\n\nThe the model.\n\n>>> "the the"\n"""\n\n'
+    breaches = prose.lint(pathlib.Path("module.py"), docstring + "x = 3  # Thusly.\n")
+    assert [(breach.line, breach.message.split()[0]) for breach in breaches] == [
+        (3, "There's"),
+        (8, "Nonword"),
+    ]
