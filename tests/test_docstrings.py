@@ -14,4 +14,5 @@ MODULES = sorted(ROOT.rglob("*.py"))
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_modules_keep_the_rules(path):
     breaches = docstring_rules.check(path)
-    assert not breaches, "\n" + "\n".join(map(str, breaches))
+    if breaches:
+        pytest.fail("\n".join(map(str, breaches)), pytrace=False)
