@@ -490,9 +490,10 @@ class Checker:
             if not (owner and self._is_attribute(owner, node.name, decorators)):
                 self._report(node.lineno, f"{name} has no docstring")
             return
+        if decorators & {"command", "callback"}:
+            return  # Typer prints the docstring as help, where sections would puzzle
         parts = _sections(text)
-        if not decorators & {"command", "callback"}:  # Typer prints the docstring, not our sections
-            self._arguments(node.lineno, name, wanted, parts)
+        self._arguments(node.lineno, name, wanted, parts)
         self._results(node, name, parts, decorators)
         documented = set(_entries(parts.get("Raises", [])))
         for error in sorted(_raised(node) - documented):
