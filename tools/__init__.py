@@ -1,1 +1,1 @@
-"""Tools that hold the rules of the code base. They need no package but the standard library."""
+"""Tools that hold the rules for docstrings, comments and names."""
