@@ -5,7 +5,7 @@ BENCH := .venv-bench
 PEER := .venv-rlberry
 PIP_FLAGS := --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench bench-control compare docs figures wheel clean
+.PHONY: demo test check types lint bench bench-control compare docs figures wheel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python examples/swing_up.py --out demo.png
@@ -13,12 +13,24 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
-lint: $(VENV)/.installed
+# Before every commit, in less than two minutes: rules on the source, bad input, and the lower
+# layers, whose tests compile little. The other tests train agents or compile large programs.
+FAST := $(addprefix tests/,test_shape.py test_layers.py test_docstrings.py test_docstring_rules.py \
+    test_interface.py test_domains.py test_fast.py test_programs.py agents/test_bad_input.py \
+    $(addprefix kernels/test_,algebra.py bad_input.py finite_rank.py outputs.py text.py)) \
+    $(addprefix src/kernelmdp/,domains kernels numerics registry.py settings.py)
+check: lint
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile $(FAST)
+
+lint: types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
 	$(VENV)/bin/codespell
 	$(VENV)/bin/codespell --dictionary docs/theme/american.txt *.md docs/*.md  # British throughout
+	$(VENV)/bin/python -m tools.prose src tools
+
+types: $(VENV)/.installed
+	$(VENV)/bin/mypy
 
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/gp/run.py

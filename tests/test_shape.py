@@ -1,25 +1,61 @@
 """The shape of the code base: short files, contracts instead of type tests, no cycles."""
 
 import ast
+import io
 import pathlib
 import statistics
+import tokenize
 
 import kernelmdp
 
 ROOT = pathlib.Path(kernelmdp.__file__).parent
 SOURCES = {path.relative_to(ROOT): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
-LENGTHS = {path: len(text.splitlines()) for path, text in SOURCES.items()}
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def code_lines(source):
+    """The number of lines with code: not blank, not only a comment, not inside a docstring."""
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in LAYOUT:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            if isinstance(node.value.value, str):
+                lines.difference_update(range(node.lineno, node.end_lineno + 1))
+    return len(lines)
+
+
+LENGTHS = {path: code_lines(text) for path, text in SOURCES.items()}
+
+
+def test_only_code_is_counted():
+    source = '"""Docstring\n\non lines."""\n\n# Comment.\nx = """a\nb"""  # text\n\nf(\n    x,\n)\n'
+    assert code_lines(source) == 5
 
 
 def test_files_are_short():
-    assert max(LENGTHS.values()) <= 350
-    assert statistics.median(LENGTHS.values()) < 130
-    assert sum(n for path, n in LENGTHS.items() if path.parts[0] == "agents") <= 1200
+    """The limits are at most 5 % above what was reached when they were set."""
+    assert max(LENGTHS.values()) <= 265
+    assert statistics.median(LENGTHS.values()) <= 88
+    assert sum(n for path, n in LENGTHS.items() if path.parts[0] == "agents") <= 780
 
 
 def test_types_are_seldom_asked_for():
-    asked = sum(text.count("isinstance(") for text in SOURCES.values())
-    assert asked < 5e-3 * sum(LENGTHS.values())
+    calls = [
+        node
+        for text in SOURCES.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+    ]
+    assert len(calls) < 6.9e-3 * sum(LENGTHS.values())
 
 
 def test_parameters_have_types():

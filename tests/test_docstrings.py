@@ -1,0 +1,18 @@
+"""Docstrings, comments and names of the package keep the rules of ``tools/docstring_rules.py``."""
+
+import pathlib
+
+import pytest
+
+import kernelmdp
+from tools import docstring_rules
+
+ROOT = pathlib.Path(kernelmdp.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_keep_the_rules(path):
+    breaches = docstring_rules.check(path)
+    if breaches:
+        pytest.fail("\n".join(map(str, breaches)), pytrace=False)

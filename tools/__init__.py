@@ -1,0 +1,1 @@
+"""Tools that hold the rules for docstrings, comments and names."""
