@@ -61,7 +61,7 @@ class AgentConfig(Settings):
     planner: Any = setting(
         "auto",
         "The planner: 'auto' (chosen for the problem), 'grid', 'bonus', 'paper' (a grid, refined "
-        "until the estimated error is √(H/l)), 'mpc', 'riccati', 'arms', 'certified', or a planner.",
+        "until its estimated error is √(H/l)), 'mpc', 'riccati', 'arms', 'certified', or yours.",
     )
     learner: Any = setting(
         "auto", "The learner: 'auto' (chosen for the problem), 'fixed', 'fitted', or a learner."
