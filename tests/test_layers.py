@@ -59,7 +59,7 @@ def layer_of(path):
 def imported_layers(path, source):
     """Layers of this package that a module imports; None for a name of the package itself."""
     package = ["kernelmdp", *path.parent.parts]
-    for node in ast.variance_history(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             targets = [alias.name.split(".") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -132,13 +132,13 @@ def factorisations(source):
     """Factorisations of JAX, NumPy or SciPy in use; those of numerics.factor do not count."""
     tree = ast.parse(source)
     found, foreign = [], set()
-    for node in ast.variance_history(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             foreign |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("kernelmdp"):
             foreign |= {alias.asname or alias.name for alias in node.names}
             found += [alias.name for alias in node.names if alias.name in FACTORISATIONS]
-    for node in ast.variance_history(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in FACTORISATIONS:
             root = node.value
             while isinstance(root, ast.Attribute):

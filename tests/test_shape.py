@@ -64,7 +64,7 @@ def test_parameters_have_types():
     for path, text in SOURCES.items():
         if path.parts[0] not in ("agents", "learners", "planners"):
             continue
-        for node in ast.variance_history(ast.parse(text)):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
                 given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 given += [each for each in (node.args.vararg, node.args.kwarg) if each]
@@ -75,7 +75,7 @@ def test_parameters_have_types():
 def test_no_planner_is_asked_for_its_type():
     planners = ("GridPlanner", "MPCPlanner", "RiccatiPlanner", "ArmPlanner", "TolerancePlanner")
     for path, text in SOURCES.items():
-        for node in ast.variance_history(ast.parse(text)):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "hasattr"):
                 asked = ast.unparse(node)
                 assert not any(name in asked for name in planners), f"{path}: {asked}"
@@ -90,7 +90,7 @@ def imports():
     found = {}
     for name, path in names.items():
         found[name] = set()
-        for node in ast.variance_history(ast.parse(SOURCES[path])):
+        for node in ast.walk(ast.parse(SOURCES[path])):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelmdp"):
                 whole = [f"{node.module}.{alias.name}" for alias in node.names]
                 found[name] |= {each if each in names else node.module for each in whole}
