@@ -1,4 +1,4 @@
-"""Confidence sets: what is known of an MDP, how far it may be from that, and with what chance.
+"""Confidence sets for the mean reward and the mean transition of an unknown MDP.
 
 >>> import kernelmdp as km
 >>> km.confidence.as_confidence("practical").scale

@@ -1,8 +1,8 @@
-"""What is known of an unknown MDP: posteriors of its mean reward and mean transition.
+"""Beliefs about an unknown MDP: posteriors of its mean reward and mean transition.
 
-Transitions are learned as (outcome − offset) / scale, where the offset is a known guess, usually
-"the state stays where it is", and the scale, one number a coordinate, makes increments of
-comparable size. A known reward function takes the place of the reward's posterior.
+Transitions are learned as (outcome − offset) / scale. The offset is a known guess, usually that the
+state does not change. The scale, one number for each coordinate, makes increments comparable. A
+known reward function replaces the reward's posterior.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,13 @@ from kernelmdp.types import ArrayLike, Key
 
 
 class Transition(Module):
-    """Mean next states: offset(z) + scale · residual(z)."""
+    """The mean transition offset(z) + scale · residual(z).
+
+    Attributes:
+        residual: The learned part, a function of points (n, d) with values (n, m).
+        offset: The known part.
+        scale: The unit of each coordinate of the state.
+    """
 
     residual: Callable[..., Any]
     offset: Mean
@@ -35,16 +41,21 @@ class Transition(Module):
 
 
 class KnownReward(Module):
-    """A known reward function in the place of a posterior: nothing is learned of it.
+    """A known reward function in place of a posterior. It has the attributes of a posterior.
+
+    Attributes:
+        learned: Whether data change it: False. For a posterior it is True.
+        error: The error of its kernel: 0.
+        engine: "known".
+        information_gain: 0.
+        function: The mean reward, a function of points (n, d) with values (n,).
 
     >>> mean, deviation = KnownReward(lambda z: z[:, 0]).predict(jnp.ones((1, 2)))
     >>> float(mean[0]), float(deviation[0])
     (1.0, 0.0)
     """
 
-    #: Whether data change it; a posterior says True.
     learned: ClassVar[bool] = False
-    #: How far its kernel is from the one that was asked for.
     error: ClassVar[float] = 0.0
     engine: ClassVar[str] = "known"
     information_gain: ClassVar[float] = 0.0
@@ -55,7 +66,14 @@ class KnownReward(Module):
         return reward_values(self.function, points)
 
     def predict(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
-        """Values, and deviations of 0."""
+        """Evaluate the reward.
+
+        Args:
+            points: z = (s, a), (n, d).
+
+        Returns:
+            Values (n,), and standard deviations of 0.
+        """
         values = reward_values(self.function, points)
         return values, jnp.zeros_like(values)
 
@@ -65,7 +83,13 @@ def _as_belief(reward: Any) -> Posterior | KnownReward:
 
 
 class Beliefs(Module):
-    """Posteriors after the data seen so far; ``condition`` returns others.
+    """Posteriors of reward and transition. ``condition`` returns new ones.
+
+    Attributes:
+        reward: The reward's posterior, or the known reward.
+        transition: The posterior of the scaled residuals of the transition.
+        offset: The known part of the transition.
+        scale: The unit of each coordinate of the state.
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
@@ -88,9 +112,9 @@ class Beliefs(Module):
 
     @property
     def learned(self) -> dict[str, Posterior]:
-        """What is learned, by name: "reward", unless it is known, and "transition"."""
-        both: dict[str, Any] = {"reward": self.reward, "transition": self.transition}
-        return {name: posterior for name, posterior in both.items() if posterior.learned}
+        """The posteriors that are learned: "reward", unless it is known, and "transition"."""
+        candidates: dict[str, Any] = {"reward": self.reward, "transition": self.transition}
+        return {name: posterior for name, posterior in candidates.items() if posterior.learned}
 
     @property
     def gains(self) -> tuple[float, float]:
@@ -98,57 +122,106 @@ class Beliefs(Module):
         return self.reward.information_gain, self.transition.information_gain
 
     def condition(self, points: ArrayLike, rewards: ArrayLike, outcomes: ArrayLike) -> "Beliefs":
-        """After observing rewards (n,) and raw outcomes (n, m) at points z (n, d)."""
+        """Condition both posteriors on data.
+
+        Args:
+            points: z = (s, a), (n, d).
+            rewards: Rewards, (n,).
+            outcomes: Next states before projection to the state space, (n, m).
+
+        Returns:
+            The beliefs after the data.
+        """
         learned = self.learned
         if any(posterior.engine == "exact" for posterior in learned.values()):
-            # These grow, outside any program.
+            # The arrays of an exact posterior grow, which no compiled program can do.
             targets = {
                 "reward": rewards,
                 "transition": _residuals(self.offset, self.scale, points, outcomes),
             }
-            after = {name: own.condition(points, targets[name]) for name, own in learned.items()}
-            return changed(self, **after)
+            updated = {
+                name: posterior.condition(points, targets[name])
+                for name, posterior in learned.items()
+            }
+            return changed(self, **updated)
         for name, data in (("points", points), ("rewards", rewards), ("outcomes", outcomes)):
             require_finite(name, data)
         advances = _condition(self, points, rewards, outcomes)
         return changed(self, **{name: learned[name].advanced(*advances[name]) for name in learned})
 
     def cache_at(self, points: ArrayLike, *, limit: int, moments: bool = False) -> "Beliefs":
-        """Faster at exactly these points, unless that takes more than ``limit`` bytes."""
+        """Cache feature values at points that are evaluated often, such as those of a grid.
 
-        def kept(posterior: Posterior) -> Posterior:
+        Args:
+            points: The points, (n, d).
+            limit: Largest size of a cache in bytes. A larger one is not made.
+            moments: Whether posterior means and variances are cached too.
+
+        Returns:
+            The beliefs, faster at exactly these points.
+        """
+
+        def cached(posterior: Posterior) -> Posterior:
             numbers = np.shape(points)[0] * len(posterior.engines) * posterior.rank
             if 8 * numbers > limit:
                 return posterior
             return posterior.cache_at(points, moments=moments)
 
-        return changed(self, **{name: kept(own) for name, own in self.learned.items()})
+        posteriors = {name: cached(posterior) for name, posterior in self.learned.items()}
+        return changed(self, **posteriors)
 
     def mean(self) -> MeanModel:
-        """The MDP of the posterior means."""
-        return self._known(_mean(self._without_cache()))
+        """Return the model of the posterior means.
+
+        Returns:
+            The model.
+        """
+        return self._model_of(_mean(self._without_cache()))
 
     def sample(self, *, key: Key) -> MeanModel:
-        """One MDP drawn from the posterior, the reward and the transition independently."""
-        return self._known(_sample(self._without_cache(), key))
+        """Draw a model from the posterior, the reward and the transition independently.
+
+        Args:
+            key: Decides the draw.
+
+        Returns:
+            The model.
+        """
+        return self._model_of(_sample(self._without_cache(), key))
 
     def _without_cache(self) -> "Beliefs":
-        return changed(self, **{name: own.without_cache() for name, own in self.learned.items()})
+        posteriors = {name: posterior.without_cache() for name, posterior in self.learned.items()}
+        return changed(self, **posteriors)
 
-    def _known(self, functions: dict[str, Any]) -> MeanModel:
-        """The MDP with these functions, fast at the points that the posteriors remember."""
-        fast = {
-            name: functions[name].with_cache_of(own.engines) for name, own in self.learned.items()
+    def _model_of(self, functions: dict[str, Any]) -> MeanModel:
+        """The model with these functions, which use the caches of the posteriors."""
+        cached = {
+            name: functions[name].with_cache_of(posterior.engines)
+            for name, posterior in self.learned.items()
         }
-        reward: Any = fast.get("reward", getattr(self.reward, "function", None))
-        return MeanModel(reward, Transition(fast["transition"], self.offset, self.scale))
+        reward: Any = cached.get("reward", getattr(self.reward, "function", None))
+        return MeanModel(reward, Transition(cached["transition"], self.offset, self.scale))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
-        """Mean and standard deviation of the mean reward; the latter 0 when it is known."""
+        """Predict the mean reward.
+
+        Args:
+            points: z = (s, a), (n, d).
+
+        Returns:
+            Posterior mean and standard deviation, (n,) each. A known reward has deviation 0.
+        """
         return self.reward.predict(points)
 
     def predict_state(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
-        """Mean next states, and standard deviations *in units of the scale*, both (n, m)."""
+        """Predict mean next states.
+
+        Args:
+            points: z = (s, a), (n, d).
+
+        Returns:
+            Mean next states, and standard deviations in units of ``scale``, (n, m) each.
+        """
         mean, std = self.transition.predict(points)
         return self.offset(points) + self.scale[None, :] * mean, std
 
@@ -156,21 +229,22 @@ class Beliefs(Module):
 @jit
 def _sample(beliefs: Beliefs, key: Key) -> dict[str, Any]:
     keys = dict(zip(("reward", "transition"), jax.random.split(key), strict=True))
-    return {name: own.sample(key=keys[name]) for name, own in beliefs.learned.items()}
+    return {name: learned.sample(key=keys[name]) for name, learned in beliefs.learned.items()}
 
 
 @jit
 def _mean(beliefs: Beliefs) -> dict[str, Any]:
-    return {name: own.mean_function() for name, own in beliefs.learned.items()}
+    return {name: learned.mean_function() for name, learned in beliefs.learned.items()}
 
 
 @jit
 def _condition(beliefs: Beliefs, points: Any, rewards: Any, outcomes: Any) -> dict[str, Any]:
-    """Both posteriors in one program."""
+    """Advance both posteriors in one compiled program."""
     residuals = _residuals(beliefs.offset, beliefs.scale, points, outcomes)
     x, r = (jnp.asarray(a, beliefs.transition.dtype) for a in (points, rewards))
     targets = {"reward": r, "transition": residuals}
-    return {name: advance(own, x, targets[name]) for name, own in beliefs.learned.items()}
+    learned = beliefs.learned
+    return {name: advance(posterior, x, targets[name]) for name, posterior in learned.items()}
 
 
 @jit

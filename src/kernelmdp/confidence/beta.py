@@ -1,7 +1,7 @@
-"""How many standard deviations a confidence set is wide: β, one formula for each theorem.
+"""β, the half-width of a confidence set in standard deviations: one formula for each theorem.
 
-Pure functions of numbers or traced arrays. Cardinalities of nets, which soon exceed every
-number type, appear as logarithms only.
+All functions are pure and accept numbers or traced arrays. Sizes of nets exceed every number type,
+so they appear as logarithms only.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+#: A number, or a scalar array.
 Number = float | int | Array
 
 
@@ -23,11 +24,22 @@ def rkhs_beta(
     gain: Number,
     share: Number = 3.0,
 ) -> Float[Array, ""]:
-    """β = B + (σ/√λ) √(2(ln(share/δ) + G)), for functions of norm at most B (paper, Theorem 1).
+    """Compute β = B + (σ/√λ) √(2(ln(share/δ) + G)) (paper, Theorem 1).
 
-    δ/share is the probability given to this one set: the paper gives a third each to reward,
-    transition and martingale. G is the maximum gain before the episode (paper) or the realised one
-    (math B9: valid and never larger).
+    It holds for functions of RKHS norm at most B.
+
+    Args:
+        norm_bound: B.
+        noise_proxy: σ, the sub-Gaussian constant of the noise.
+        regulariser: λ.
+        delta: δ.
+        gain: G, the maximum gain before the episode (paper), or the realised gain, which is valid
+            and never larger (math B9).
+        share: This set fails with probability at most δ/share. The paper gives a third of δ each
+            to the reward, the transition and the martingale.
+
+    Returns:
+        β.
 
     >>> beta = rkhs_beta(norm_bound=1, noise_proxy=0.5, regulariser=2, delta=0.1, gain=2)
     >>> print(f"{float(beta):.5f}")
@@ -42,23 +54,38 @@ def rkhs_beta(
 def net_counts(
     *, sides: Float[Array, " d"], together: Float[Array, " d"], slope: Number, episode: Number
 ) -> Float[Array, " d"]:
-    """Cells along each axis: max(1, ⌈2 c_j g_j l² L̄⌉), as floats: they exceed every integer type.
+    """Count the cells of a net along each axis: max(1, ⌈2 c_j g_j l² L̄⌉).
 
-    c_j is the length of axis j, g_j how many axes are laid out together with it (m for the axes of
-    the state, q for those of the action), L̄ bounds every partial derivative. Cell centres are then
-    within 1/(2 l²) of the function, half of what the paper allows. The paper has no ⌈·⌉ and no
-    max(1, ·) (math B25). An axis of length 0 needs one cell.
+    Between a point and the centre of its cell a function then changes by at most 1/(2 l²), half of
+    what the paper allows. The paper has no ⌈·⌉ and no max(1, ·) (math B25). Counts are floats,
+    because they exceed every integer type.
+
+    Args:
+        sides: Lengths c_j of the axes. An axis of length 0 needs one cell.
+        together: Numbers g_j of axes that share a net with axis j: m for axes of the state, q for
+            axes of the action.
+        slope: L̄, a bound of all partial derivatives.
+        episode: l, counted from 1.
+
+    Returns:
+        The numbers of cells.
 
     >>> sides, together = jnp.array([1.0, 2.0]), jnp.array([2.0, 2.0])
     >>> net_counts(sides=sides, together=together, slope=1.0, episode=2)
     Array([16., 32.], dtype=float64)
     """
-    wanted = 2 * sides * together * (_real(episode) ** 2 * _real(slope))
-    return jnp.maximum(1.0, jnp.ceil(wanted))
+    cells = 2 * sides * together * (_real(episode) ** 2 * _real(slope))
+    return jnp.maximum(1.0, jnp.ceil(cells))
 
 
 def log_cells(counts: Float[Array, " d"]) -> Float[Array, ""]:
-    """ln of the number of cells, Σ_j ln q_j: |S_l| |A_l| itself is never formed.
+    """Compute ln(|S_l| |A_l|) = Σ_j ln q_j. The number of cells itself is never formed.
+
+    Args:
+        counts: Numbers q_j of cells along each axis.
+
+    Returns:
+        The logarithm of the number of cells.
 
     >>> round(float(log_cells(jnp.array([10.0, 20.0]))), 4)  # ln 200
     5.2983
@@ -69,9 +96,18 @@ def log_cells(counts: Float[Array, " d"]) -> Float[Array, ""]:
 def gp_beta(
     *, log_cells: Number, episode: Number, delta: Number, outputs: Number = 1
 ) -> Float[Array, ""]:
-    """β = √(2[ln|S_l| + ln|A_l| + ln m + 2 ln π + 2 ln l − ln δ]), for draws of a GP on boxes.
+    """Compute β = √(2[ln|S_l| + ln|A_l| + ln m + 2 ln π + 2 ln l − ln δ]) (paper, appendix D).
 
-    With one output the β of the reward, with m that of the transition (paper, appendix D).
+    It holds for draws of a Gaussian process on boxes.
+
+    Args:
+        log_cells: ln|S_l| + ln|A_l|.
+        episode: l, counted from 1.
+        delta: δ.
+        outputs: 1 for the β of the reward, m for that of the transition.
+
+    Returns:
+        β.
 
     >>> round(float(gp_beta(log_cells=5.0, episode=3, delta=0.1)), 3)
     4.856
@@ -83,9 +119,19 @@ def gp_beta(
 def finite_beta(
     *, points: Number, episode: Number, delta: Number, outputs: Number = 1
 ) -> Float[Array, ""]:
-    """β = √(2 ln(|Z| m π² l²/(2δ))), for draws of a GP on finitely many points: no net, no slack.
+    """Compute β = √(2 ln(|Z| m π² l²/(2δ))) for draws of a GP on finitely many points.
 
-    Σ_l 2δ/(π² l²) = δ/3: half of what nets cost, since no derivative needs a bound.
+    It needs no net and no slack. Σ_l 2δ/(π² l²) = δ/3, half of what nets cost, because no
+    derivative needs a bound.
+
+    Args:
+        points: |Z|.
+        episode: l, counted from 1.
+        delta: δ.
+        outputs: 1 for the β of the reward, m for that of the transition.
+
+    Returns:
+        β.
 
     >>> round(float(finite_beta(points=12, episode=1, delta=0.1)), 3)
     3.573
@@ -95,10 +141,18 @@ def finite_beta(
 
 
 def joint_beta(single: Number, outputs: int) -> Float[Array, ""]:
-    """β of all m outputs together, from the β of one, for draws of a GP.
+    """Compute the β of m outputs together from the β of one, for draws of a GP.
 
-    The error of m outputs is N(0, Σ(z)), so P(‖Σ^{−1/2} error‖ > √m + t) ≤ exp(−t²/2), which serves
-    the shapes "lmax" and "ellipsoid". The paper's bound, output by output, only serves "trace".
+    The error of m outputs is N(0, Σ(z)), so P(‖Σ^{−1/2} error‖ > √m + t) ≤ exp(−t²/2). This is
+    valid for the shapes "lmax" and "ellipsoid". The paper's bound for each output is valid for
+    "trace" only.
+
+    Args:
+        single: The β of one output.
+        outputs: m.
+
+    Returns:
+        √m + β, or β for one output.
 
     >>> float(joint_beta(2.0, 4))  # √m + β
     4.0
@@ -110,10 +164,20 @@ def joint_beta(single: Number, outputs: int) -> Float[Array, ""]:
 def misspecified_beta(
     beta: Number, *, norm_bound: Number, error: Number, count: Number, regulariser: Number
 ) -> Float[Array, ""]:
-    """β + B √(N e/λ): the price of computing with a kernel k_r ⪯ k, k − k_r ≤ e on the diagonal.
+    """Compute β + B √(N e/λ), for posteriors with a kernel k_r ⪯ k, k − k_r ≤ e on the diagonal.
 
     f = g + r with ‖g‖ ≤ B in the space of k_r and |r| ≤ B √e (Aronszajn). The N values of r in the
     data move the posterior mean by at most σ(z) √(N/λ) B √e; r(z) itself adds B √e to the width.
+
+    Args:
+        beta: β of the exact kernel.
+        norm_bound: B.
+        error: e.
+        count: N, the number of rows.
+        regulariser: λ.
+
+    Returns:
+        The larger β.
 
     >>> float(misspecified_beta(2.0, norm_bound=1.0, error=1e-4, count=100, regulariser=0.01))
     3.0

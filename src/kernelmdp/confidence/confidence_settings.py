@@ -1,4 +1,4 @@
-"""Which confidence sets to build: the words users choose between."""
+"""The settings of confidence sets, and presets by name."""
 
 import dataclasses
 import math
@@ -19,28 +19,37 @@ from kernelmdp.mdp import Noise, Problem
 from kernelmdp.numerics.checks import choice, integer, positive_number, suggested
 from kernelmdp.registry import Registry
 
-SETTINGS, GAINS, REGULARISERS = ("rkhs", "gp"), ("maximum", "realised"), ("paper", "noise")
+#: Settings of the paper: means of bounded RKHS norm, or means drawn from Gaussian processes.
+SETTINGS = ("rkhs", "gp")
+#: Which information gain enters β.
+GAINS = ("maximum", "realised")
+#: Regularisers by name; a number is also allowed.
+REGULARISERS = ("paper", "noise")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Confidence(ConfidenceRule):
-    """How confidence sets are built; the defaults are the preset "valid".
+    """How confidence sets are built. The defaults are the preset "valid".
 
-    - ``setting``: "rkhs", the means are fixed functions of bounded norm (Theorem 1), or "gp", they
-      are draws of the prior and the noise is Gaussian of known variance (Theorem 3).
-    - ``regulariser``: λ of the posteriors. "paper" is H and mH, "noise" the noise variances, a
-      number that multiple of them.
-    - ``gain``: in β, the "maximum" over all data (paper) or the one "realised" (math B9).
-    - ``shape``: of the set of next states, "trace" (paper), "lmax", "ellipsoid" or "box" (math D0).
-    - ``delta``: the sets hold for all episodes at once with probability 1 − 2δ/3; the rest is left
-      for the martingale of the regret bound.
-    - ``scale``: β is multiplied by it. Below 1 no theorem applies.
-    - ``margin``, ``split``, ``divide``: conventions of bandits (math D5). ``margin`` is added to
-      the gain under the root, ``split`` gives a set its share of δ rather than all of it,
-      ``divide`` counts the noise as σ/√λ rather than σ. See ``igp_ucb``.
-    - ``norm_reward``, ``norm_transition``: bounds B_R and B_P of the norms of what is learned, for
-      the transition (P − offset)/scale. None means unknown: those of ``assumed_norms`` are taken
-      (by default what the problem suggests, or 1), and no theorem applies.
+    Attributes:
+        setting: "rkhs": the means are fixed functions of bounded norm (Theorem 1). "gp": the means
+            are draws of the prior and the noise is Gaussian of known variance (Theorem 3).
+        regulariser: λ of the posteriors: "paper" (H and mH), "noise" (the noise variances), or a
+            number that multiplies the noise variances.
+        gain: The information gain in β: "maximum" (paper) or "realised" (math B9).
+        shape: The shape of the set of next states: "trace" (paper), "lmax", "ellipsoid" or "box"
+            (math D0).
+        delta: The sets hold for all episodes at once with probability 1 − 2δ/3. The last third is
+            for the martingale of the regret bound.
+        scale: The factor of β. No theorem applies below 1.
+        margin: Added to the gain under the root; a convention of bandits (math D5).
+        split: Whether each set gets a share of δ, and not all of it (math D5).
+        divide: Whether the noise counts as σ/√λ, and not as σ (math D5). See ``igp_ucb``.
+        norm_reward: B_R, a bound of the norm of the mean reward. None means unknown: B_R of
+            ``assumed_norms`` is used, and no theorem applies.
+        norm_transition: B_P, the same for (P − offset)/scale.
+        assumed_norms: Norms used where a bound is unknown. None means those that the problem
+            suggests, or 1.
 
     >>> Confidence(norm_reward=1.0, norm_transition=1.0).coverage.covered
     True
@@ -92,52 +101,59 @@ class Confidence(ConfidenceRule):
 
     @property
     def norms(self) -> tuple[float, float]:
-        """B_R and B_P, known or assumed."""
+        """Norm bounds B_R and B_P, known or assumed."""
         typical = (1.0, 1.0) if self.assumed_norms is None else self.assumed_norms
         pairs = zip((self.norm_reward, self.norm_transition), typical, strict=True)
         reward, transition = (assumed if known is None else known for known, assumed in pairs)
         return float(reward), float(transition)
 
     def unmet_assumptions(self, *, reward_known: bool = False) -> tuple[str, ...]:
-        """What in these settings takes the sets out of the theorem."""
-        found = []
+        """List assumptions of the theorem that these settings do not meet.
+
+        Args:
+            reward_known: Whether the reward is known, so that no bound of its norm is needed.
+
+        Returns:
+            One sentence for each assumption.
+        """
+        reasons = []
         if self.scale < 1:
-            found.append(f"beta is scaled by {self.scale:g}")
+            reasons.append(f"beta is scaled by {self.scale:g}")
         if not self.split:
-            found.append("delta is not shared between the sets")
+            reasons.append("delta is not shared between the sets")
         if self.setting == "rkhs":
             if self.norm_reward is None and not reward_known:
-                found.append(f"norm_reward is unknown ({self.norms[0]:g} assumed)")
+                reasons.append(f"norm_reward is unknown ({self.norms[0]:g} assumed)")
             if self.norm_transition is None:
-                found.append(f"norm_transition is unknown ({self.norms[1]:g} assumed)")
+                reasons.append(f"norm_transition is unknown ({self.norms[1]:g} assumed)")
         elif self.regulariser != "noise" and self.regulariser != 1:
-            found.append("the regulariser is not the noise variance")
-        return tuple(found)
+            reasons.append("the regulariser is not the noise variance")
+        return tuple(reasons)
 
     @property
     def theorem(self) -> str:
-        """The theorem that these sets belong to."""
+        """The theorem that is about such sets."""
         return "Theorem 1 (bounded norms)" if self.setting == "rkhs" else "Theorem 3 (GP prior)"
 
     @property
     def coverage(self) -> Coverage:
-        """Whether the settings alone leave the sets covered; ``ConfidenceSets.coverage`` says it
-        of a run, whose kernel and noise matter too."""
+        """Whether the settings meet the theorem's assumptions.
+
+        ``ConfidenceSets.coverage`` also includes the kernel and the noise of a run.
+        """
         return Coverage(self.theorem, self.unmet_assumptions())
 
     def for_problem(self, problem: Problem) -> "Confidence":
-        """Norm bounds that the problem knows take the place of unknown ones."""
-        known: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         if self.assumed_norms is None:
-            known["assumed_norms"] = problem.assumed_norms
+            changes["assumed_norms"] = problem.assumed_norms
         for name in ("norm_reward", "norm_transition"):
             value = getattr(problem, name)
             if getattr(self, name) is None and value is not None:
-                known[name] = value
-        return dataclasses.replace(self, **known)
+                changes[name] = value
+        return dataclasses.replace(self, **changes)
 
     def regularisers_for(self, problem: Problem) -> tuple[float, float | np.ndarray]:
-        """λ_R and λ_P: the paper's H and mH, or the noise variances."""
         return self.regularisers(problem.horizon, problem.mean_dimension, *problem.noise_variances)
 
     def regularisers(
@@ -149,10 +165,19 @@ class Confidence(ConfidenceRule):
         *,
         floor: float | None = None,
     ) -> tuple[float, float | np.ndarray]:
-        """(λ_R, λ_P): noise_variance of the two posteriors, that of the transition in scaled units.
+        """Compute λ_R and λ_P, the parameters ``noise_variance`` of the two posteriors.
 
-        λ_P is one number, or m when the noise variances differ. No noise needs a positive
-        ``floor``: nothing is regularised by 0.
+        Args:
+            horizon: H.
+            outputs: m.
+            reward_noise_variance: The noise variance of rewards.
+            transition_noise_variance: The noise variance of transitions in scaled units: one
+                number, or m.
+            floor: The smallest variance. Without noise a positive floor is needed, because a
+                regulariser cannot be 0.
+
+        Returns:
+            λ_R, and λ_P as one number, or as m numbers where noise variances differ.
         """
         horizon = integer("horizon", horizon, least=1)
         outputs = integer("outputs", outputs, least=1)
@@ -176,11 +201,20 @@ class Confidence(ConfidenceRule):
         transition_noise: Noise,
         slope: float | None = None,
     ) -> ConfidenceSets:
-        """The confidence sets before an episode (counted from 1), from beliefs of those before it.
+        """Build the confidence sets of an episode.
 
-        ``domain`` is where z = (s, a) lives. Noise is in units of reward and state. ``slope``, for
-        the setting "gp" on boxes, bounds all partial derivatives of the learned functions; by
-        default it comes from the kernels (``smoothness.slope_bound``).
+        Args:
+            beliefs: Posteriors of reward and transition from the episodes before.
+            episode: The number of the episode, counted from 1.
+            horizon: H.
+            domain: Where z = (s, a) lies.
+            reward_noise: Noise of rewards.
+            transition_noise: Noise of next states, in units of the state.
+            slope: A bound of all partial derivatives of the learned functions, for the setting
+                "gp" on boxes. None computes it from the kernels (``suprema.slope_bound``).
+
+        Returns:
+            The sets.
         """
         return build(
             self,
@@ -194,20 +228,31 @@ class Confidence(ConfidenceRule):
         )
 
 
-#: Rules for confidence sets by name.
+#: Confidence rules by name.
 PRESETS = Registry[ConfidenceRule]("confidence")
 PRESETS.register("paper", Confidence(regulariser="paper", gain="maximum", shape="trace"))
 PRESETS.register("valid", Confidence())
 PRESETS.register("practical", Confidence(scale=0.1))
-# For kernels fitted to the data: outputs have kernels, and so widths, of their own.
+# Fitted kernels give each output its own kernel. A box keeps the width of each output.
 PRESETS.register("fitted", Confidence(scale=0.05, shape="box"))
 
 
 def igp_ucb(
     *, rounds: int, noise: float, norm: float, delta: float = 0.1, gain: str = "realised"
 ) -> Confidence:
-    """IGP-UCB's conventions for H = 1 (Chowdhury and Gopalan 2017): λ = 1 + 2/T and
-    β = B + σ√(2(γ + 1 + ln(1/δ))).
+    """Make the confidence sets of IGP-UCB for H = 1 (Chowdhury and Gopalan 2017).
+
+    They have λ = 1 + 2/T and β = B + σ√(2(γ + 1 + ln(1/δ))).
+
+    Args:
+        rounds: T.
+        noise: σ.
+        norm: B.
+        delta: δ.
+        gain: "maximum" or "realised".
+
+    Returns:
+        The rule.
 
     >>> igp_ucb(rounds=100, noise=0.1, norm=1.0).margin
     1.0
@@ -228,11 +273,18 @@ def igp_ucb(
 def as_confidence(
     value: str | ConfidenceRule | Mapping[str, Any] | None, *, default: str = "practical"
 ) -> ConfidenceRule:
-    """A rule by the name of a preset, as it is, or as changes to a preset.
+    """Make a confidence rule from the name of a preset, or from changes to a preset.
 
     Args:
-        value: The name of a preset, a rule, or a mapping of changes with the preset's ``name``.
-        default: The preset where none is named.
+        value: A rule, which is returned as it is; the name of a preset; or a mapping of changes,
+            with the preset's ``name``.
+        default: The preset if none is named.
+
+    Returns:
+        The rule.
+
+    Raises:
+        ArgumentError: If a change names no field of the preset.
 
     >>> as_confidence("practical").coverage.covered
     False

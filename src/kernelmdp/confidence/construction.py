@@ -1,4 +1,4 @@
-"""Building the confidence sets of an episode: which β, with what slack, and what is covered."""
+"""Building the confidence sets of an episode: β, slack and coverage."""
 
 import math
 from typing import Any, NamedTuple
@@ -37,7 +37,22 @@ def build(
     transition_noise: Noise,
     slope: float | None,
 ) -> ConfidenceSets:
-    """The sets of a ``Confidence``; its ``sets`` explains the arguments."""
+    """Build the sets of a ``Confidence``.
+
+    Args:
+        confidence: The rule.
+        beliefs: Posteriors of reward and transition from the episodes before.
+        episode: The number of the episode, counted from 1.
+        horizon: H.
+        domain: Where z = (s, a) lies.
+        reward_noise: Noise of rewards.
+        transition_noise: Noise of next states, in units of the state.
+        slope: A bound of all partial derivatives of the learned functions, for the setting "gp";
+            None computes it from the kernels.
+
+    Returns:
+        The sets.
+    """
     learned: list[tuple[str, Posterior, np.ndarray, float]] = []
     norm_reward, norm_transition = confidence.norms
     posteriors = beliefs.learned
@@ -47,19 +62,19 @@ def build(
     outputs = beliefs.transition.outputs
     scaled = transition_noise.proxies(outputs) / np.asarray(beliefs.scale, dtype=float)
     learned.append(("transition", beliefs.transition, scaled, norm_transition))
-    # What is known needs no set: its share of δ goes to the others (math B27).
+    # A known reward needs no set. Its share of δ goes to the others (math B27).
     share = 1.0 + len(learned) if confidence.split else 1.0
     cells: Net | None = None
     if confidence.setting == "rkhs":
         _require_regularisers(confidence, learned, horizon)
         widths = {
-            name: _rkhs(confidence, posterior, own, norm, share, domain, horizon, episode)
-            for name, posterior, own, norm in learned
+            name: _rkhs(confidence, posterior, noise, norm, share, domain, horizon, episode)
+            for name, posterior, noise, norm in learned
         }
     else:
         delta = 3 * confidence.delta / share
         widths, cells = _gp(confidence, [row[:2] for row in learned], delta, domain, episode, slope)
-    unmet_assumptions = _unmet_assumptions(
+    reasons = _unmet_assumptions(
         confidence, learned, beliefs.reward_known, reward_noise, transition_noise
     )
     reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
@@ -73,7 +88,7 @@ def build(
         shape=confidence.shape,
         reward_range=EVERYTHING,
     )
-    return ConfidenceSets(plausible, Coverage(confidence.theorem, unmet_assumptions))
+    return ConfidenceSets(plausible, Coverage(confidence.theorem, reasons))
 
 
 def _rkhs(
@@ -86,7 +101,10 @@ def _rkhs(
     horizon: int,
     episode: int,
 ) -> _Width:
-    """With λ_j of its own for every output, rows divided by √λ_j have λ = 1 and noise σ_j/√λ_j."""
+    """β and slack of Theorem 1.
+
+    If every output has its own λ_j, rows divided by √λ_j have λ = 1 and noise σ_j/√λ_j.
+    """
     regulariser = _regulariser(posterior)
     if confidence.gain == "maximum":
         gain = gain_before(posterior.kernel, domain, regulariser, horizon=horizon, episode=episode)
@@ -100,13 +118,13 @@ def _rkhs(
         gain=gain + confidence.margin,
         share=share,
     )
-    # The bound on the diagonal says m times as much about all outputs together, unless they are
-    # independent (up to a rotation), as in every layout but the dense one.
+    # The error bounds the diagonal of one output. For all outputs together it is m times larger,
+    # unless outputs are independent up to a rotation, as in every layout but the dense one.
     error = posterior.error * (
         posterior.outputs if isinstance(posterior.layout, DenseLayout) else 1
     )
-    # A scaled β is not covered anyway: there is no promise that the error could break. Nor is one
-    # whose error is not known: ``_unmet_assumptions`` says so.
+    # With an unknown error, or with a scaled β, the sets are not covered (``_unmet_assumptions``).
+    # They are not widened then.
     if not math.isfinite(error):
         error = 0.0
     if error > 0 and confidence.scale >= 1:
@@ -161,7 +179,7 @@ def _gp(
 
 
 def _regulariser(posterior: Posterior) -> np.ndarray:
-    """λ as the posterior has it: the one place where it cannot disagree with σ."""
+    """λ of the posterior itself, so that it agrees with the posterior's σ."""
     return np.asarray(posterior.noise_variance, dtype=float) + posterior.jitter
 
 
@@ -173,12 +191,11 @@ def _require_regularisers(
     if confidence.regulariser != "paper":
         return
     for name, posterior, _, _ in learned:
-        wanted = float(horizon * posterior.outputs)
-        found = np.asarray(posterior.noise_variance, dtype=float)
-        if not np.allclose(found, wanted, rtol=1e-6):
-            raise ArgumentError(
-                "beliefs", f"a {name} with noise_variance {wanted:g}, as the paper", found.tolist()
-            )
+        expected = float(horizon * posterior.outputs)
+        actual = np.asarray(posterior.noise_variance, dtype=float)
+        if not np.allclose(actual, expected, rtol=1e-6):
+            message = f"a {name} with noise_variance {expected:g}, as the paper"
+            raise ArgumentError("beliefs", message, actual.tolist())
 
 
 def _unmet_assumptions(
@@ -188,24 +205,26 @@ def _unmet_assumptions(
     reward_noise: Noise,
     transition_noise: Noise,
 ) -> tuple[str, ...]:
-    """What takes this run out of the theorem."""
-    found = list(confidence.unmet_assumptions(reward_known=reward_known))
+    """Assumptions of the theorem that this run does not meet."""
+    reasons = list(confidence.unmet_assumptions(reward_known=reward_known))
     laws = {"reward": reward_noise, "transition": transition_noise}
     for name, posterior, deviations, _ in learned:
         if laws[name].estimated:
-            found.append(f"the noise of the {name} is estimated")
+            reasons.append(f"the noise of the {name} is estimated")
         if confidence.setting == "gp":
             if not isinstance(laws[name], Gaussian):
-                found.append(f"the noise of the {name} is not Gaussian")
+                reasons.append(f"the noise of the {name} is not Gaussian")
             elif not np.allclose(_regulariser(posterior), deviations**2, rtol=1e-6):
-                found.append(f"the {name}'s noise_variance is not that of the noise")
+                reasons.append(f"the {name}'s noise_variance is not that of the noise")
         if not math.isfinite(posterior.error):
-            found.append(f"the {name} is learned on inducing points, to an error that is not known")
+            reasons.append(
+                f"the {name} is learned on inducing points, to an error that is not known"
+            )
         elif confidence.setting == "gp":
             if posterior.error > 0:
-                found.append(f"the {name}'s kernel is approximate, to {posterior.error:.1e}")
+                reasons.append(f"the {name}'s kernel is approximate, to {posterior.error:.1e}")
         elif posterior.error > 0 and posterior.error_kind != "certified":
-            found.append(
+            reasons.append(
                 f"the {name}'s kernel is approximate, to {posterior.error:.1e} as measured"
             )
-    return tuple(found)
+    return tuple(reasons)

@@ -1,4 +1,4 @@
-"""Whether a theorem covers a run: a value; the sentence is made where it is printed."""
+"""Whether a theorem covers a run, as a value. Sentences are made where it is printed."""
 
 import dataclasses
 
@@ -8,8 +8,8 @@ class Coverage:
     """A theorem, and which of its assumptions fail.
 
     Attributes:
-        theorem: The theorem, or None where no theorem is about the agent.
-        reasons: The assumptions that fail, each in words. Empty means covered.
+        theorem: The theorem, or None if no theorem is about the agent.
+        reasons: The assumptions that fail, one sentence each. Empty means covered.
 
     >>> print(Coverage("Theorem 1 (bounded norms)"))
     covered by the confidence sets of Theorem 1 (bounded norms)
@@ -31,5 +31,5 @@ class Coverage:
         return "not covered: " + "; ".join(self.reasons or ("no theorem is about this agent",))
 
 
-#: Of an agent that no theorem is about.
+#: The coverage of an agent that no theorem is about.
 NO_THEOREM = Coverage(None)

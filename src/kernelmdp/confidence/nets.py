@@ -1,4 +1,4 @@
-"""Nets of the GP setting: the domain in cells, finer from episode to episode."""
+"""Nets of the GP setting: cells of the domain, finer from episode to episode."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +10,15 @@ from kernelmdp.numerics.modules import Module
 
 
 class Net(Module):
-    """Cells of a box: [z]_l is the centre of the cell in which z lies.
+    """Cells of a box: [z]_l is the centre of the cell that contains z.
 
-    Counts are array leaves, so a finer net is no other program. Axes of finite sets have length 0:
-    their points stand for themselves.
+    Counts are array leaves, so a finer net needs no new program. Axes of finite sets have length
+    0, and their points represent themselves.
+
+    Attributes:
+        low: Lower ends of the axes.
+        sides: Lengths of the axes; 0 for finite sets.
+        counts: Numbers of cells along the axes.
     """
 
     low: Float[Array, " d"]
@@ -21,22 +26,27 @@ class Net(Module):
     counts: Float[Array, " d"]
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """The representative [z]_l of every point."""
-        low, sides, counts = (a[None, :].astype(points.dtype) for a in self._rows)
+        """Return the representative [z]_l of every point."""
+        rows = (self.low, self.sides, self.counts)
+        low, sides, counts = (row[None, :].astype(points.dtype) for row in rows)
         step = jnp.where(sides > 0, sides / counts, 1.0)
         cell = jnp.clip(jnp.floor((points - low) / step), 0.0, counts - 1)
         return jnp.where(sides > 0, low + (cell + 0.5) * step, points)
 
-    @property
-    def _rows(self) -> tuple[Array, Array, Array]:
-        return self.low, self.sides, self.counts
-
 
 def net(domain: Domain, *, slope: Number, episode: Number) -> tuple[Net, Float[Array, ""]]:
-    """The net of an episode, and ln of how many representatives there are.
+    """Make the net of an episode.
 
-    Each box of a product is laid out by itself, as the paper does with S and A; a finite set
-    counts with its points.
+    Each box of a product has its own net, as S and A in the paper. A finite set counts with its
+    points.
+
+    Args:
+        domain: Where z lies.
+        slope: A bound L̄ of all partial derivatives.
+        episode: l, counted from 1.
+
+    Returns:
+        The net, and the logarithm of the number of representatives.
     """
     low, sides, together, log_points = layout(domain)
     counts = net_counts(
@@ -46,18 +56,33 @@ def net(domain: Domain, *, slope: Number, episode: Number) -> tuple[Net, Float[A
 
 
 def log_count(domain: Domain) -> float:
-    """ln of the number of points of finite sets in a domain, |Z| of a finite one."""
+    """Compute the logarithm of the number of points of the finite sets in a domain.
+
+    Args:
+        domain: The domain.
+
+    Returns:
+        ln|Z| of a finite domain; of a product, the part of its finite factors.
+    """
     return layout(domain)[3]
 
 
 def layout(domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Lower ends, lengths (0 when finite), axes laid out together, ln of the finite points."""
-    parts = [_layout_of(part) for part in domain.parts]
-    low, sides, together = (np.concatenate([p[i] for p in parts]) for i in range(3))
-    return low, sides, together, float(sum(p[3] for p in parts))
+    """Describe the axes of a domain for its net.
+
+    Args:
+        domain: The domain.
+
+    Returns:
+        Lower ends, lengths (0 for finite sets), numbers of axes that share a net, and the
+        logarithm of the number of points of finite sets.
+    """
+    parts = [_part_layout(part) for part in domain.parts]
+    low, sides, together = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    return low, sides, together, float(sum(part[3] for part in parts))
 
 
-def _layout_of(part: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _part_layout(part: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     low, high = part.bounds
     if part.points is not None:
         return low, np.zeros(len(low)), np.ones(len(low)), float(np.log(len(part.points)))

@@ -1,4 +1,4 @@
-"""What a rule for confidence sets does: from beliefs to sets, before every episode."""
+"""The contract of confidence rules: from beliefs to confidence sets, before every episode."""
 
 import abc
 
@@ -12,36 +12,52 @@ from kernelmdp.mdp import Noise, Problem
 
 
 class ConfidenceRule(abc.ABC):
-    """How confidence sets are built. ``Confidence`` is the library's; a user may write another.
+    """How confidence sets are built. ``Confidence`` is one rule; you can write others.
+
+    Attributes:
+        delta: δ: the sets hold for all episodes at once with probability at least 1 − δ.
+        scale: The factor of the widths that a theorem gives.
+        split: Whether δ is divided between the sets.
 
     >>> import kernelmdp as km
     >>> isinstance(km.Confidence(), ConfidenceRule)
     True
     """
 
-    #: The sets hold for all episodes at once with probability 1 − δ, or what is left of it.
     delta: float = 0.1
-    #: By what the widths of a theorem are multiplied.
     scale: float = 1.0
-    #: Whether δ is shared between the sets.
     split: bool = True
 
     @property
     def norms(self) -> tuple[float, float]:
-        """B_R and B_P, known or assumed."""
+        """Norm bounds B_R and B_P, known or assumed."""
         return 1.0, 1.0
 
     @property
     def coverage(self) -> Coverage:
-        """What a theorem says of such sets, whatever the run; ``ConfidenceSets`` says more."""
+        """Whether a theorem covers such sets; ``ConfidenceSets.coverage`` includes the run."""
         return NO_THEOREM
 
     def for_problem(self, problem: Problem) -> "ConfidenceRule":
-        """The rule with what the problem knows, such as norms, in the place of unknowns."""
+        """Fill in what the problem knows, such as norm bounds.
+
+        Args:
+            problem: The problem.
+
+        Returns:
+            The rule for this problem.
+        """
         return self
 
     def regularisers_for(self, problem: Problem) -> tuple[float, float | np.ndarray]:
-        """λ_R and λ_P, with which rewards and scaled residuals are regressed."""
+        """Choose the regularisers of the regressions.
+
+        Args:
+            problem: The problem.
+
+        Returns:
+            λ_R for rewards, and λ_P for scaled residuals of the transition.
+        """
         return problem.noise_variances
 
     @abc.abstractmethod
@@ -55,13 +71,16 @@ class ConfidenceRule(abc.ABC):
         reward_noise: Noise,
         transition_noise: Noise,
     ) -> ConfidenceSets:
-        """The confidence sets before an episode, from beliefs of those before it.
+        """Build the confidence sets of an episode.
 
         Args:
-            beliefs: Posteriors of reward and transition.
+            beliefs: Posteriors of reward and transition from the episodes before.
             episode: The number of the episode, counted from 1.
             horizon: H.
-            domain: Where z = (s, a) lives.
+            domain: Where z = (s, a) lies.
             reward_noise: Noise of rewards.
             transition_noise: Noise of next states, in units of the state.
+
+        Returns:
+            The sets.
         """

@@ -17,21 +17,33 @@ from kernelmdp.gp.weight_engine import WeightEngine
 from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.modules import Module, changed, jit
 
+#: The reward range where nothing is known: all real numbers.
 EVERYTHING = (-math.inf, math.inf)
-#: Errors below this, relative to the numbers compared, are rounding and not a miss.
+#: Errors below this share of the numbers compared are rounding. 64-bit rounding errors of a
+#: posterior mean stay below it.
 ROUNDING = 1e-12
 
 
 class Plausible(Model):
-    """Every MDP whose means lie in the confidence sets, seen as a centre and a width at each z.
+    """All models whose means lie in the confidence sets: a centre and a width at each point z.
 
-    |R(z) − μ_R([z])| ≤ β_R σ_R([z]) + slack_R, and in units of the beliefs' scale
-    P(z) − μ_P([z]) in a ball, ellipsoid or box of β_P, Σ_P([z]) and slack_P. Without a net
-    [z] = z; the slacks are 0 unless a net, or a compiled kernel, asks for them. What is known,
-    prior means and offset, is taken at z itself.
+    Rewards satisfy |R(z) − μ_R([z])| ≤ β_R σ_R([z]) + slack_R. In units of the beliefs' scale,
+    P(z) − μ_P([z]) lies in a ball, ellipsoid or box of β_P, Σ_P([z]) and slack_P. Without a net
+    [z] = z. The slacks are 0 unless there is a net or a compiled kernel. Known parts, which are
+    prior means and offset, are evaluated at z itself.
 
     Rewards are intersected with ``reward_range`` (math B24). Everything that changes from episode
-    to episode is an array leaf: a program compiled for one episode serves the next.
+    to episode is an array leaf, so a program compiled for one episode serves the next.
+
+    Attributes:
+        beliefs: Posteriors of reward and transition.
+        beta_reward: β_R, a scalar array.
+        beta_transition: β_P, a scalar array.
+        slack_reward: Added to the reward's half-width.
+        slack_transition: Added to the transition's radius, in scaled units.
+        net: The net of the GP setting, or None.
+        shape: "trace", "lmax", "ellipsoid" or "box".
+        reward_range: An interval that contains every mean reward.
 
     >>> import kernelmdp as km
     >>> plausible = km.GPUCRL("riverswim", seed=0).confidence_sets().plausible
@@ -41,7 +53,7 @@ class Plausible(Model):
     """
 
     beliefs: Beliefs
-    beta_reward: Any  # scalar arrays: nothing retraces when they change
+    beta_reward: Any
     beta_transition: Any
     slack_reward: Any
     slack_transition: Any
@@ -67,41 +79,50 @@ class Plausible(Model):
         return Prediction(reward, state, reward_width, radius=radius)
 
     def reward(self, points: Float[Array, "n d"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-        """Centre and half-width of the plausible mean rewards; the latter 0 when it is known."""
-        known: Any = self.beliefs.reward
-        if not known.learned:
-            return known.predict(points)
-        centre, std = _moments(known, points, self._representative(points))
+        """Compute the interval of plausible mean rewards.
+
+        Args:
+            points: z = (s, a), (n, d).
+
+        Returns:
+            Centres and half-widths, (n,) each. A known reward has half-width 0.
+        """
+        reward: Any = self.beliefs.reward
+        if not reward.learned:
+            return reward.predict(points)
+        centre, std = _moments(reward, points, self._representative(points))
         width = self.beta_reward.astype(points.dtype) * std[:, 0]
         width = width + self.slack_reward.astype(points.dtype)
         return _intersect(centre[:, 0], width, self.reward_range)
 
     def quadratic_width(self) -> Float[Array, " d"]:
-        """u with β_R σ_R(z) ≤ Σ_j u_j z_j² at every z, for kernels of quadratic forms (math D8).
+        """Compute u with β_R σ_R(z) ≤ Σ_j u_j z_j² at every z, for quadratic kernels (math D8).
 
-        σ_R(z) = ‖rootᵀφ(z)‖, and φ(z) = Tφ(√D z) for every diagonal D > 0, T diagonal too; with
-        ‖φ(y)‖ ≤ √κ ‖y‖² that is at most √κ ‖rootᵀT‖₂ zᵀDz. D is taken as σ_R at unit vectors: what
-        is known of states is not spoilt by actions that were never tried. NaN when features are
-        no quadratic forms.
+        σ_R(z) = ‖rootᵀφ(z)‖, and φ(z) = Tφ(√D z) for every diagonal D > 0, with T diagonal too.
+        With ‖φ(y)‖ ≤ √κ ‖y‖² that is at most √κ ‖rootᵀT‖₂ zᵀDz. D is σ_R at the unit vectors.
+        Actions that were never tried then do not widen the bound along well-known states.
+
+        Returns:
+            u, (d,). NaN where the features are not quadratic forms.
         """
-        known: Any = self.beliefs.reward
-        if not known.learned:
+        reward: Any = self.beliefs.reward
+        if not reward.learned:
             d = self.beliefs.transition.dimension
             return jnp.zeros(d, self.beliefs.scale.dtype)
-        engine = known.engines[0]
-        exact = isinstance(engine, WeightEngine) and known.engine == "finite rank"
+        engine = reward.engines[0]
+        exact = isinstance(engine, WeightEngine) and reward.engine == "finite rank"
         if not exact or self.net is not None:
             return super().quadratic_width()
         assert isinstance(engine, WeightEngine)
         basis, root = engine.basis, engine.root
-        unit = jnp.eye(known.dimension, dtype=root.dtype)
-        own = jnp.linalg.norm(basis(unit) @ root, axis=1)
-        sizes = jnp.maximum(own, 1e-9 * jnp.max(own))
-        ones = jnp.ones((1, known.dimension), root.dtype)
+        unit = jnp.eye(reward.dimension, dtype=root.dtype)
+        deviations = jnp.linalg.norm(basis(unit) @ root, axis=1)
+        sizes = jnp.maximum(deviations, 1e-9 * jnp.max(deviations))
+        ones = jnp.ones((1, reward.dimension), root.dtype)
         at_ones, at_sizes = basis(ones)[0], basis(jnp.sqrt(sizes)[None, :])[0]
         stretched = (at_ones / at_sizes)[:, None] * root
         largest = jnp.linalg.norm(stretched, ord=2)
-        pairs = ((unit[:, None, :] + unit[None, :, :]) / 2).reshape(-1, known.dimension)
+        pairs = ((unit[:, None, :] + unit[None, :, :]) / 2).reshape(-1, reward.dimension)
         lengths = jnp.sum(pairs**2, axis=1)
         variance = jnp.max(jnp.sum(basis(pairs) ** 2, axis=1) / lengths**2)
         width = self.beta_reward.astype(root.dtype) * jnp.sqrt(variance) * largest * sizes
@@ -109,7 +130,7 @@ class Plausible(Model):
         return jnp.where(quadratic, width, jnp.nan)
 
     def _state(self, points: Array) -> tuple[Array, Array, Array]:
-        """Centres in state units, deviations in scaled ones, and where they were evaluated."""
+        """Centres in state units, deviations in scaled units, and the representatives."""
         at = self._representative(points)
         mean, std = _moments(self.beliefs.transition, points, at)
         scale = self.beliefs.scale.astype(points.dtype)
@@ -120,7 +141,11 @@ class Plausible(Model):
 
 
 class Containment(NamedTuple):
-    """Largest |error|/width over points, for reward and transition; at most 1 means inside.
+    """How far a model is from the centres of the sets, in units of the widths.
+
+    Attributes:
+        reward_ratio: Largest |error|/width of the reward over points; at most 1 means inside.
+        transition_ratio: The same for the transition.
 
     >>> truth = Containment(reward_ratio=0.4, transition_ratio=1.2)
     >>> truth.reward, truth.transition
@@ -142,10 +167,11 @@ class Containment(NamedTuple):
 
 
 class ConfidenceSets(Module):
-    """What GP-UCRL knows before an episode; made by ``Confidence.sets``.
+    """The confidence sets of an episode, made by ``Confidence.sets``.
 
-    ``coverage`` says whether the truth lies in both sets with the promised probability, and why
-    not.
+    Attributes:
+        plausible: All models inside the sets.
+        coverage: Whether a theorem guarantees that the truth lies in both sets, or why not.
 
     >>> import kernelmdp as km
     >>> agent = km.GPUCRL("riverswim", confidence="valid", seed=0)
@@ -170,8 +196,15 @@ class ConfidenceSets(Module):
     def half_widths(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-        """Of the reward, and of the next state in scaled units: the radius, or the longest half
-        axis or side."""
+        """Compute half-widths of the sets.
+
+        Args:
+            points: z = (s, a), (n, d).
+
+        Returns:
+            Half-widths of the reward, and of the next state in scaled units, (n,) each. For the
+            next state it is the radius, or the longest half axis or half side.
+        """
         prediction = _prediction(self.plausible, points)
         assert prediction.reward_width is not None
         if prediction.radius is not None:
@@ -183,25 +216,46 @@ class ConfidenceSets(Module):
         return prediction.reward_width, jnp.max(axes, axis=1)
 
     def containment(self, model: Model, points: Float[Array, "n d"]) -> Containment:
-        """How far a model, such as the true one, is from the centres, in units of the widths.
+        """Compare a model, such as the true one, with the sets.
 
-        In scaled units; for the ellipsoid ‖M⁻¹ error‖, the Mahalanobis distance over β; for the
-        box the largest of its coordinates.
+        Errors are in scaled units. For the ellipsoid the ratio is ‖M⁻¹ error‖, the Mahalanobis
+        distance divided by β. For the box it is the largest over coordinates.
+
+        Args:
+            model: The model.
+            points: z = (s, a), (n, d).
+
+        Returns:
+            The largest ratios of error and width over the points.
         """
         return Containment(*map(float, _ratios(self.plausible, model(points), points)))
 
     def contains(self, model: Model, points: Float[Array, "n d"]) -> bool:
-        """Whether both means of a model lie in their sets at all the points."""
+        """Whether both means of a model lie in their sets at all points.
+
+        Args:
+            model: The model.
+            points: z = (s, a), (n, d).
+
+        Returns:
+            True if they do.
+        """
         inside = self.containment(model, points)
         return inside.reward and inside.transition
 
     def family(self, mdp: MDP) -> MDP:
-        """The MDP with its means replaced by all plausible ones, measured in the beliefs' scale.
+        """Replace the means of an MDP by all plausible ones, with the beliefs' scale as metric.
 
-        ``lipschitz`` is carried over to that metric: |p − p'| in the old one is at most
-        max_j scale_j/metric_j times that in the new one.
+        ``lipschitz`` is converted to that metric: |p − p'| in the old metric is at most
+        max_j scale_j/metric_j times |p − p'| in the new one.
+
+        Args:
+            mdp: Defines spaces, horizon and noise.
+
+        Returns:
+            The family of plausible MDPs.
         """
-        scale = tuple(float(s) for s in self.plausible.beliefs.scale)
+        scale = tuple(float(unit) for unit in self.plausible.beliefs.scale)
         stretch = max(new / old for new, old in zip(scale, mdp.metric, strict=True))
         return changed(
             mdp,
@@ -212,7 +266,7 @@ class ConfidenceSets(Module):
 
 
 def _moments(posterior: Posterior, points: Array, at: Array) -> tuple[Array, Array]:
-    """Mean and deviation, (n, m): what was learned at the representatives, prior means at z."""
+    """Mean and deviation, (n, m): the learned part at representatives, the prior mean at z."""
     mean, std = posterior.predict(at)
     shape = (points.shape[0], posterior.outputs)
     mean, std = (a.astype(points.dtype).reshape(shape) for a in (mean, std))
@@ -232,7 +286,7 @@ def _prediction(plausible: Plausible, points: Array) -> Prediction:
 
 
 def _ellipsoid(plausible: Plausible, prediction: Prediction) -> tuple[Array, Array]:
-    """Lengths and directions of the axes in scaled units, where the root is symmetric."""
+    """Lengths and directions of the axes in scaled units, in which the root is symmetric."""
     assert prediction.root is not None
     return jnp.linalg.eigh(prediction.root / plausible.beliefs.scale[None, :, None])
 
@@ -254,12 +308,13 @@ def _ratios(plausible: Plausible, truth: Prediction, points: Array) -> tuple[Arr
         widths, axes = _ellipsoid(plausible, prediction)
         errors = jnp.abs(jnp.einsum("nij,ni->nj", axes, error))
     size = jnp.max(jnp.abs(prediction.state) / scale, axis=1, keepdims=True)
-    along = _ratio(errors, widths, jnp.broadcast_to(size, errors.shape))
-    far = jnp.max(along, axis=1) if prediction.sides is not None else jnp.linalg.norm(along, axis=1)
-    return jnp.max(reward), jnp.max(far)
+    ratios = _ratio(errors, widths, jnp.broadcast_to(size, errors.shape))
+    if prediction.sides is not None:
+        return jnp.max(reward), jnp.max(jnp.max(ratios, axis=1))
+    return jnp.max(reward), jnp.max(jnp.linalg.norm(ratios, axis=1))
 
 
 def _ratio(error: Array, width: Array, size: Array) -> Array:
-    """error/width, where an error within rounding of 0 is 0 whatever the width."""
-    rounding = error <= ROUNDING * (1 + size)
-    return jnp.where(rounding, 0.0, error / jnp.maximum(width, 0.0))
+    """error/width; 0 if the error is within rounding of 0, whatever the width."""
+    is_rounding = error <= ROUNDING * (1 + size)
+    return jnp.where(is_rounding, 0.0, error / jnp.maximum(width, 0.0))

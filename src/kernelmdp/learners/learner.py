@@ -150,7 +150,7 @@ class Learner(abc.ABC):
 
         Raises:
             UnknownPropertyError: If the learner has no confidence sets.
-        """
+        """  # noqa: DOC202  (an override returns)
         raise UnknownPropertyError(f"the learner {self.name!r} has no confidence sets")
 
     def info(self, state: Any) -> dict[str, float]:
