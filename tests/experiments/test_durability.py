@@ -17,7 +17,7 @@ import kernelmdp as km
 from kernelmdp import archive, cli
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning, StorageError
 from kernelmdp.experiments import RunConfig, run
-from kernelmdp.experiments.recovery import as_text, from_text
+from kernelmdp.experiments.recovery import decode_array, encode_array
 from kernelmdp.experiments.run_folder import lock
 from tests.agents import tiny
 
@@ -65,7 +65,7 @@ def test_killed_in_earnest(whole, tmp_path):
     """kill -9 once; ``benchmarks/durability/kill.py`` does it twenty times to each agent."""
     program = (
         "import jax, time; from kernelmdp.experiments import RunConfig, run;"
-        "from kernelmdp.cli import keep_compiled; keep_compiled();"
+        "from kernelmdp.cli import enable_compilation_cache; enable_compilation_cache();"
         "jax.config.update('jax_disable_most_optimizations', True);"
         "slow = lambda rows, total, agent: (time.sleep(0.05) or row for row in rows);"
         f"run(RunConfig('riverswim', 'random', 1, {{'horizon': 5}}), {str(tmp_path / 'run')!r},"
@@ -229,7 +229,7 @@ def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch, capsys):
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
-    monkeypatch.setattr(cli.learning, "enable_compilation_cache", lambda: None)
+    monkeypatch.setattr(cli.run, "enable_compilation_cache", lambda: None)
     words = ["run", "riverswim", "--agent", "random", "--seed", "1"]
     words += ["--set", "env.horizon=5"]
     monkeypatch.setattr(sys, "argv", ["kmdp", *words, "--out", str(tmp_path / "run")])
@@ -261,6 +261,6 @@ def test_the_same_agent_is_saved_as_the_same_bytes(tmp_path):
 
 def test_arrays_as_text():
     array = np.array([[0.1, -0.0, 1e-310], [np.inf, np.nan, 3.0]])
-    found = from_text(json.loads(as_text(array)))
+    found = decode_array(json.loads(encode_array(array)))
     assert found.tobytes() == array.tobytes()
     assert found.shape == array.shape

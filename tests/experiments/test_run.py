@@ -224,7 +224,7 @@ def test_figure(whole, tmp_path):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli.learning, "enable_compilation_cache", lambda: None)
+    monkeypatch.setattr(cli.run, "enable_compilation_cache", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])
@@ -246,8 +246,8 @@ def test_agents_are_listed(kmdp):
 
 def test_environments_are_listed(monkeypatch):
     """Solving all of them takes long; one is enough to see a row."""
-    monkeypatch.setattr(cli.learning, "names", lambda: ("rkhs",))
-    monkeypatch.setattr(cli.learning, "make", lambda name: CONFIG.system().environment)
+    monkeypatch.setattr(cli.run, "names", lambda: ("rkhs",))
+    monkeypatch.setattr(cli.run, "make", lambda name: CONFIG.system().environment)
     found = CliRunner().invoke(cli.app, ["envs"])
     assert found.exit_code == 0
     assert "rkhs" in found.output
@@ -300,7 +300,7 @@ def test_bad_input_is_one_sentence_and_code_2(unchecked, kmdp, tmp_path, argumen
 
 
 def test_stopping_says_how_to_go_on(kmdp, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli.learning, "_watch", stopping(1))
+    monkeypatch.setattr(cli.run, "_watch", stopping(1))
     words = ("--agent", "greedy", "--seed", 1, "--set", "env.horizon=3", "--out", tmp_path / "run")
     code, _, err = kmdp("run", "rkhs", *words)
     assert code == 130

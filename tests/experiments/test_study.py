@@ -259,7 +259,7 @@ def test_workers_have_one_core(monkeypatch):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli.studies, "enable_compilation_cache", lambda: None)
+    monkeypatch.setattr(cli.study, "enable_compilation_cache", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])
@@ -300,7 +300,7 @@ def test_failures_are_said_and_are_the_code(kmdp, monkeypatch, tmp_path, file):
     for details, code in (("", 2), ("Traceback", 1)):
         failed = {"trial": Outcome("trial", "it broke", details)}
         found = km.experiments.Study(tmp_path, (tmp_path / "trial",), failed)
-        monkeypatch.setattr(cli.studies, "study", lambda *words, found=found, **more: found)
+        monkeypatch.setattr(cli.study, "study", lambda *words, found=found, **more: found)
         ended, out, err = kmdp("study", file())
         assert ended == code
         assert out.startswith("0 of 1 trials are finished")

@@ -16,7 +16,7 @@ LINEAR = ["--kernel", "0.5 * linear", "--domain", "state=[-1,1]; action=[-1,1]"]
 
 @pytest.fixture(autouse=True)
 def _no_cache(monkeypatch):
-    monkeypatch.setattr(cli.theory, "enable_compilation_cache", lambda: None)
+    monkeypatch.setattr(cli.bound, "enable_compilation_cache", lambda: None)
 
 
 def kmdp(*arguments):
