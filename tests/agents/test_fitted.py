@@ -39,7 +39,7 @@ def balanced():
 def test_it_is_the_default_where_nothing_is_known(swung):
     agent, result = swung
     assert agent.problem.learner == agent.learner.name == "fitted"
-    assert agent.first == "random"
+    assert agent.first_episode == "random"
     assert np.isnan(result.episodes["planned_value"][0])
     assert np.isfinite(result.episodes["planned_value"][1:]).all()
 
@@ -250,5 +250,5 @@ def test_every_number_of_it_can_be_set(tmp_path):
     assert agent.learner.settings.search.steps == 3
     agent.save(tmp_path / "agent")
     assert km.load(tmp_path / "agent").learner.settings == agent.learner.settings
-    with pytest.raises(ArgumentError, match="did you mean 'centres'"):
-        pendulum(km.Greedy, learner={"name": "fitted", "centers": 32})
+    with pytest.raises(ArgumentError, match="did you mean 'inducing_points'"):
+        pendulum(km.Greedy, learner={"name": "fitted", "inducing_point": 32})

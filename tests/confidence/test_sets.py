@@ -166,7 +166,7 @@ def test_the_maximum_gain_is_computed_once(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(gains.dual.CertificateLadder, "bound", refuse)
+    monkeypatch.setattr(gains.dual_certificates.CertificateLadder, "bound", refuse)
     monkeypatch.setattr(gains, "upper_bounds", refuse)
     assert ask() == first
     assert first[0] == 0.0

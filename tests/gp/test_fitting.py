@@ -165,7 +165,7 @@ def test_the_search_is_as_long_as_it_is_told(data, fitted):
         (SearchConfig, {"method": "newton"}, "method"),
         (SearchConfig, {"shrink": 1.5}, "shrink"),
         (TrendConfig, {"steep": -1.0}, "steep"),
-        (InducingConfig, {"waves": 0}, "waves"),
+        (InducingConfig, {"fourier_features": 0}, "fourier_features"),
         (InducingConfig, {"jitter": 0.0}, "jitter"),
     ],
 )

@@ -98,7 +98,7 @@ def test_known_parameters_are_found_within_their_errors():
     x, y = drawn(truth, 200, 0.05, seed=3)
     own = family("se([1.0, 1.0])[0, 1] * linear[2] + 0.2 * linear[0]")
     logs = fitted(own, x, y[:, None], config=SearchConfig(steps=60))
-    rows = jnp.asarray(own.beliefs(DYNAMICS)[0])
+    rows = jnp.asarray(own.parameter_priors(DYNAMICS)[0])
     blocks = [jnp.asarray(each) for each in (x[None], y[None], np.ones((1, 200)))]
     loss = objective(own, *blocks, rows)
     low, high = np.log(rows[:, 2]), np.log(rows[:, 3])
@@ -129,9 +129,9 @@ def test_a_kernel_linear_in_the_action_extrapolates_where_the_square_does_not():
     size = [float(np.sqrt(np.mean(y**2)))]
     z = points(50, seed=2) * np.array([0.9, 0.9, 0.0]) + np.array([0.0, 0.0, 2.0])
     errors = {}
-    family = ARDFamily(jnp.full(3, 2.0), jnp.asarray(size), jnp.ones(3), ())
+    ard_family = ARDFamily(jnp.full(3, 2.0), jnp.asarray(size), jnp.ones(3), ())
     linear = family("se([1.0, 1.0])[0, 1] * linear[2]", sizes=size)
-    for name, own in (("linear", linear), ("square", family)):
+    for name, own in (("linear", linear), ("square", ard_family)):
         shape = own.kernels_at(jnp.asarray(fitted(own, x, y)))
         known = inducing_posterior(shape, x, np.ones(80), x, y, scalar=True, block=32)
         mean, _ = known.predict(z)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelmdp.domains import Box, Unbounded
-from kernelmdp.envs.lqr import LinearTransition, QuadraticReward, lqr_1d
+from kernelmdp.envs.lqr import LinearDynamics, QuadraticCostReward, lqr_1d
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import MDP, NO_NOISE, Gaussian, MeanModel, monte_carlo_value
 from kernelmdp.mdp.linear_policy import LinearPolicy, QuadraticTruth, linear_policy, linear_value
@@ -41,7 +41,7 @@ def mdp_of(system, noise=0.0, **options):
         "reward_noise": NO_NOISE,
         "transition_noise": Gaussian(noise),
     }
-    model = MeanModel(QuadraticReward(system.cost), LinearTransition(system.dynamics))
+    model = MeanModel(QuadraticCostReward(system.cost), LinearDynamics(system.dynamics))
     return MDP(model, **(words | options))
 
 

@@ -25,7 +25,7 @@ from kernelmdp.mdp import (
 from kernelmdp.mdp.policy import OpenLoopPolicy, PolicyPlayer
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners import MPCPlanner, RiccatiPlanner
-from kernelmdp.planners.proposals import Frequencies, colouring
+from kernelmdp.planners.proposals import CategoricalProposal, colouring
 
 KEY = jax.random.key(0)
 H = 8
@@ -352,7 +352,7 @@ def test_colour_has_variance_one_and_its_spectrum(exponent):
 
 
 def test_frequencies_are_drawn_as_they_are():
-    law = Frequencies(5, ((0.0,), (1.0,), (2.0,)))
+    law = CategoricalProposal(5, ((0.0,), (1.0,), (2.0,)))
     shares = jnp.asarray(np.random.default_rng(0).dirichlet([1, 1, 1], size=5))
     noise = jax.random.normal(KEY, (4000, 5, 1))
     drawn = np.asarray(law.drawn(shares, noise))[:, :, 0]

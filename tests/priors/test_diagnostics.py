@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kernelmdp.priors.diagnostics import EXACT, judged, mixing, worst_diagnostics
+from kernelmdp.priors.diagnostics import EXACT, diagnose, mixing, worst_diagnostics
 from kernelmdp.priors.sampling import default_promotion
 
 
@@ -40,12 +40,12 @@ def test_as_blackjax_computes_them(theirs, memory, apart):
 
 
 def test_what_is_judged():
-    assert judged(mixing(chains(0.0)), acceptance=1.0, moves=1).mixed
-    assert not judged(mixing(chains(0.3, apart=1.0)), acceptance=1.0, moves=1).mixed
-    assert not judged((1.0, 1000.0), acceptance=1.0, divergences=6, moves=100).mixed
+    assert diagnose(mixing(chains(0.0)), acceptance=1.0, moves=1).mixed
+    assert not diagnose(mixing(chains(0.3, apart=1.0)), acceptance=1.0, moves=1).mixed
+    assert not diagnose((1.0, 1000.0), acceptance=1.0, divergences=6, moves=100).mixed
     still = mixing(np.ones((4, 20, 1)))
     assert math.isnan(still[0])
     assert still[1] == 0.0
-    broken = judged(mixing(np.full((4, 20, 1), np.nan)), acceptance=1.0, moves=1)
+    broken = diagnose(mixing(np.full((4, 20, 1), np.nan)), acceptance=1.0, moves=1)
     assert not broken.mixed
     assert not worst_diagnostics([EXACT, broken]).mixed

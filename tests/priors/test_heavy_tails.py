@@ -106,8 +106,8 @@ def test_chains_are_warm_started(one_segment):
     start, _ = PRIOR.start(columns, toy.setting(StudentT(toy.SIZE)), "reward", key=key)
     first, _ = PRIOR.update(start, features, targets, key=key)
     again, _ = PRIOR.update(start, features, targets, key=key)
-    moved = (changed(start[0], positions=start[0].positions + 1.0), start[1])
-    other, _ = PRIOR.update(moved, features, targets, key=key)
+    run_segment = (changed(start[0], positions=start[0].positions + 1.0), start[1])
+    other, _ = PRIOR.update(run_segment, features, targets, key=key)
     assert np.array_equal(first[0].positions, again[0].positions)
     assert not np.array_equal(first[0].positions, other[0].positions)
 

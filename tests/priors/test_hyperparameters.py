@@ -24,7 +24,7 @@ from kernelmdp.priors.hyperparameters import (
     stretched,
 )
 from kernelmdp.priors.sufficient_statistics import Statistics
-from kernelmdp.priors.weight_space import unknown
+from kernelmdp.priors.weight_space import weight_space_function
 from tests.priors import toy
 
 REPLICATIONS, DRAWS, STEPS = 150, 4, 10
@@ -142,7 +142,7 @@ def test_fixed_basis_serves_all_lengthscales():
     kernel = km.kernels.SquaredExponential(middle)
     short = stretched(kernel, jnp.exp(jnp.asarray(-SHORTER * spread)))
     own = km.gp.posterior(short, noise_variance=0.01, domain=km.Box([0.0], [1.0]), tolerance=1e-4)
-    (columns,) = unknown(own, [0.1]).groups
+    (columns,) = weight_space_function(own, [0.1]).groups
     points = jnp.linspace(0, 1, 41)[:, None]
     features = columns.features(points)
     for theta in (-0.6, -0.3, 0.0, 0.3, 0.6):

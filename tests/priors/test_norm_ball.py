@@ -13,7 +13,7 @@ import kernelmdp as km
 from kernelmdp.numerics.modules import changed
 from kernelmdp.priors import NormBall, norm_ball
 from kernelmdp.priors.norm_ball import _reject, _slices
-from kernelmdp.priors.weight_space import unknown
+from kernelmdp.priors.weight_space import weight_space_function
 from tests.priors import toy
 
 BOUND, SIZE, REPLICATIONS, DRAWS, STEPS = 1.2, 0.7, 200, 9, 20
@@ -26,7 +26,7 @@ def test_quadrature_and_calibration(method, monkeypatch):
     prior = km.gp.posterior(
         km.kernels.Linear(), noise_variance=SIZE**2, domain=km.Box([-1.0] * 2, [1.0] * 2)
     )
-    (columns,) = unknown(prior, [SIZE]).groups
+    (columns,) = weight_space_function(prior, [SIZE]).groups
     ball = NormBall(norm_reward=BOUND, method="rejection", chains=DRAWS)
     start, _ = ball.start(columns, toy.setting(), "reward", key=jax.random.key(0))
 

@@ -8,7 +8,7 @@ import numpy as np
 import kernelmdp as km
 from kernelmdp.mdp import Gaussian
 from kernelmdp.priors import PriorProblem
-from kernelmdp.priors.weight_space import Columns, unknown
+from kernelmdp.priors.weight_space import WeightColumns, weight_space_function
 
 N, SIZE = 8, 0.3
 POINTS = jnp.linspace(0.05, 0.95, N)[:, None]
@@ -32,8 +32,8 @@ def posterior(lengthscale=0.6):
 
 def columns(count=1, size=SIZE):
     """Any number of independent functions: a test of many replications is one call."""
-    (group,) = unknown(posterior(), [size]).groups
-    return Columns(group.basis, group.root, group.probes, jnp.full(count, size))
+    (group,) = weight_space_function(posterior(), [size]).groups
+    return WeightColumns(group.basis, group.root, group.probes, jnp.full(count, size))
 
 
 def setting(noise=None, **norms):

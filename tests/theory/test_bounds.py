@@ -243,7 +243,7 @@ def test_corollaries_are_the_theorems(name, version):
 
 def test_linear_quadratic_constants():
     """Scalar, two periods: G_2 = P, so L = 2ρP."""
-    found = theory.linear_quadratic(
+    found = theory.lqr_constants(
         state_matrix=0.9,
         input_matrix=0.5,
         state_cost=2.0,
@@ -255,7 +255,7 @@ def test_linear_quadratic_constants():
     assert found.norm_transition == pytest.approx(math.hypot(0.9, 0.5))
     assert found.lipschitz == pytest.approx(12.0)
     with pytest.raises(ArgumentError, match="input_cost"):
-        theory.linear_quadratic(
+        theory.lqr_constants(
             state_matrix=1, input_matrix=1, state_cost=1, input_cost=-5, horizon=3, state_radius=1
         )
 
