@@ -18,7 +18,7 @@ from kernelmdp.planners import paper_tolerance
 from kernelmdp.planners.certified_planner import (
     CertifiedPlanner,
     LookaheadPolicy,
-    _sweep,
+    _backward_induction,
 )
 from kernelmdp.planners.discretisation import DiscretisationSizes, a_priori_gap
 from kernelmdp.planners.lipschitz_bounds import LipschitzConstants
@@ -92,7 +92,7 @@ def fine_value(policy, noise, *, more=0.0, shift=0.0):
 
 
 def solve(mdp, sizes, constants=CONSTANTS):
-    planner = CertifiedPlanner(constants, tolerance=1e-12, limit=sizes.terms(mdp), strict=False)
+    planner = CertifiedPlanner(constants, tolerance=1e-12, max_terms=sizes.terms(mdp), strict=False)
     return planner._solve(mdp, np.array(START), sizes)
 
 
@@ -120,7 +120,7 @@ def test_bounds_enclose_the_policy_and_the_optimum(law, noise):
         noise_error=noise_error,
     )
     assert np.max(high - low) <= promised + 1e-9
-    assert plan.a_priori == pytest.approx(promised)
+    assert plan.a_priori_gap == pytest.approx(promised)
     assert plan.gap > 0.2 * promised  # else the promise says nothing
 
 
@@ -176,7 +176,7 @@ def test_halving_everything_shrinks_the_gap():
 def test_refinement_reaches_the_tolerance_of_the_paper(episode):
     mdp, tolerance = example(), paper_tolerance(HORIZON, episode)
     plan = CertifiedPlanner(CONSTANTS, tolerance=tolerance).plan(mdp, start=START, key=KEY)
-    assert plan.reached
+    assert plan.within_tolerance
     assert plan.certified
     assert plan.gap <= tolerance
     optimum = np.interp(START[0], FINE, fine_optimum(LAWS["gauss"]))
@@ -243,7 +243,7 @@ def test_two_dimensions_with_a_circle():
     for state in [(0.97, 0.3), (0.02, 0.9), (0.5, 0.5), (0.74, 0.0)]:
         low, high = plan.bounds(list(state))
         assert low <= best(state, 3) <= high
-        assert high - low <= plan.a_priori + 1e-9
+        assert high - low <= plan.a_priori_gap + 1e-9
     # Cones go around the circle: seen from the seam, both ends are near.
     nodes, seam = plan.policy.lookahead.grid.nodes, np.array([0.99, 0.4])
     gap = np.abs(nodes - seam)
@@ -258,8 +258,8 @@ def test_two_dimensions_with_a_circle():
 
 
 def test_all_nodes_and_neighbours_agree_in_one_dimension():
-    lookahead = Lookahead.over(example(), CONSTANTS, DiscretisationSizes((17,), (5,), 8))
-    lower, upper = _sweep(lookahead)
+    lookahead = Lookahead.for_mdp(example(), CONSTANTS, DiscretisationSizes((17,), (5,), 8))
+    lower, upper = _backward_induction(lookahead)
     states = np.linspace(0, 1, 57)
     for h in range(HORIZON):
         slope = lookahead.slopes[h]
@@ -345,7 +345,7 @@ def test_the_upper_value_dominates_a_family():
     assert max(found) <= plan.upper + 1e-3
     assert max(found) > np.interp(START[0], FINE, fine_optimum(LAWS["gauss"])) + 0.2
     # Planning error alone, which the width of the family has no part in.
-    assert plan.gap <= plan.a_priori + 1e-9
+    assert plan.gap <= plan.a_priori_gap + 1e-9
 
 
 def test_a_metric_widens_the_ball():
@@ -358,22 +358,24 @@ def test_a_metric_widens_the_ball():
 def test_chunks_do_not_change_the_result(monkeypatch):
     sizes = DiscretisationSizes((17,), (5,), 8)
     whole = solve(example(), sizes)
-    monkeypatch.setattr("kernelmdp.planners.mcshane.HELD", 100)
-    monkeypatch.setattr("kernelmdp.planners.mcshane.ASKED", 7)
-    lookahead = Lookahead.over(example(reward_range=(-0.2, 1.0 + 1e-15)), CONSTANTS, sizes)
-    np.testing.assert_allclose(_sweep(lookahead)[0], whole.tables[0], atol=1e-12)
+    monkeypatch.setattr("kernelmdp.planners.mcshane.TERMS_PER_CHUNK", 100)
+    monkeypatch.setattr("kernelmdp.planners.mcshane.POINTS_PER_CHUNK", 7)
+    lookahead = Lookahead.for_mdp(example(reward_range=(-0.2, 1.0 + 1e-15)), CONSTANTS, sizes)
+    np.testing.assert_allclose(_backward_induction(lookahead)[0], whole.tables[0], atol=1e-12)
 
 
 def test_limit_reached():
-    planner = CertifiedPlanner(CONSTANTS, tolerance=0.01, limit=10**5)
-    with pytest.raises(ArgumentError, match=r"tolerance: expected at least .* larger limit"):
+    planner = CertifiedPlanner(CONSTANTS, tolerance=0.01, max_terms=10**5)
+    with pytest.raises(ArgumentError, match=r"tolerance: expected at least .* larger max_terms"):
         planner.plan(example(), start=START, key=KEY)
     plan = dataclasses.replace(planner, strict=False).plan(example(), start=START, key=KEY)
-    assert not plan.reached
+    assert not plan.within_tolerance
     assert plan.gap > 0.01
     assert plan.sizes.terms(example()) <= 10**5
-    with pytest.raises(ArgumentError, match="limit"):
-        CertifiedPlanner(CONSTANTS, tolerance=0.01, limit=10).plan(example(), start=START, key=KEY)
+    with pytest.raises(ArgumentError, match="max_terms"):
+        CertifiedPlanner(CONSTANTS, tolerance=0.01, max_terms=10).plan(
+            example(), start=START, key=KEY
+        )
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan])

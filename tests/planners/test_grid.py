@@ -20,7 +20,7 @@ from kernelmdp.mdp import (
     policy_values,
 )
 from kernelmdp.planners import GridPlanner
-from kernelmdp.planners.dilation import Boxes, Discs
+from kernelmdp.planners.dilation import BallBackup, BoxBackup
 from kernelmdp.planners.lipschitz_envelope import lipschitz_envelope
 from kernelmdp.planners.optimism import EllipsoidBackup, IntervalBackup
 from kernelmdp.planners.pessimism import pessimistic_values
@@ -196,12 +196,12 @@ def test_envelope(rng, counts, periodic):
 @pytest.mark.parametrize("periodic", [(), (0,)])
 def test_interval_maximum_is_exact(rng, periodic):
     grid = StateGrid(Box([-1.0], [1.0], periodic), (17,), Gaussian(0.0))
-    chooser = IntervalBackup(grid, (0.5,))
+    backup = IntervalBackup(grid, (0.5,))
     table = rng.normal(size=17)
     means, radii = rng.uniform(-1, 1, size=300), rng.uniform(0, 1.2, size=300) ** 2
     prediction = Prediction(jnp.zeros(300), jnp.asarray(means)[:, None], radius=jnp.asarray(radii))
-    places = chooser.locate(prediction, jnp.zeros(1), jnp.asarray(0.0))
-    found = np.asarray(chooser.read(chooser.prepare(jnp.asarray(table), jnp.zeros(1)), places))
+    places = backup.locate(prediction, jnp.zeros(1), jnp.asarray(0.0))
+    found = np.asarray(backup.read(backup.prepare(jnp.asarray(table), jnp.zeros(1)), places))
     for i in range(300):
         reach = 0.5 * radii[i]
         fine = np.linspace(means[i] - reach, means[i] + reach, 4001)
@@ -212,17 +212,17 @@ def test_interval_maximum_is_exact(rng, periodic):
 
 
 @pytest.mark.parametrize("periodic", [(), (0,)])
-def test_discs_are_balls(rng, periodic):
+def test_balls_against_samples(rng, periodic):
     """Dilation against dense samples of the ball, in a metric that is not the Euclidean one."""
     box = Box([-1.0, -2.0], [1.0, 2.0], periodic)
     grid = StateGrid(box, (14, 11), Gaussian(0.0))
     metric = (0.7, 1.5)
-    chooser = Discs(grid, metric)
+    backup = BallBackup(grid, metric)
     x, y = grid.nodes.T
     table = np.sin(np.pi * x + 0.3) * np.cos(y) + 0.05 * rng.normal(size=len(x))
     prediction = Prediction(jnp.zeros(2), jnp.zeros((2, 2)), radius=jnp.array([0.9, 0.1]))
-    ladder = chooser.ladder_for(prediction)
-    found = np.asarray(chooser.prepare(jnp.asarray(table), ladder))
+    sizes = backup.dilation_sizes(prediction)
+    found = np.asarray(backup.prepare(jnp.asarray(table), sizes))
     angles, shares = np.linspace(0, 2 * np.pi, 97), np.linspace(0, 1, 25)
     disc = np.stack(
         [np.outer(shares, np.cos(angles)).ravel(), np.outer(shares, np.sin(angles)).ravel()], axis=1
@@ -231,7 +231,7 @@ def test_discs_are_balls(rng, periodic):
     for j in periodic:
         gaps[:, :, j] = np.minimum(gaps[:, :, j], 2.0 - gaps[:, :, j])
     distance = np.sqrt(((gaps / np.array(metric)) ** 2).sum(axis=2))
-    for row, radius in zip(found, np.asarray(ladder), strict=True):
+    for row, radius in zip(found, np.asarray(sizes), strict=True):
         nodes_inside = np.where(distance <= radius, table[None, :], -np.inf).max(axis=1)
         assert (row >= nodes_inside - 1e-12).all()
         for node in range(0, len(table), 7):
@@ -244,9 +244,9 @@ def test_discs_are_balls(rng, periodic):
 
 @pytest.mark.parametrize("periodic", [(), (0,)])
 def test_boxes_find_the_maximum(periodic, rng):
-    """At nodes, with sides on the ladder, against dense samples of the box; between, linear."""
+    """At nodes, with sides among the sizes, against dense samples of the box; between, linear."""
     grid = StateGrid(Box([-1.0, -2.0], [1.0, 2.0], periodic), (14, 11), Gaussian(0.0))
-    chooser = Boxes(grid, (0.7, 1.5))
+    backup = BoxBackup(grid, (0.7, 1.5))
     x, y = grid.nodes.T
     table = np.sin(np.pi * x + 0.3) * np.cos(y) + 0.05 * rng.normal(size=len(x))
     count = len(table)
@@ -256,9 +256,9 @@ def test_boxes_find_the_maximum(periodic, rng):
         prediction = Prediction(
             jnp.zeros(count + 1), jnp.asarray([*grid.nodes, [0, 0]]), sides=jnp.asarray(rows)
         )
-        ladder = chooser.ladder_for(prediction)
-        places = chooser.locate(prediction, ladder, jnp.asarray(0.0))
-        return np.asarray(chooser.read(chooser.prepare(jnp.asarray(table), ladder), places))[:-1]
+        sizes = backup.dilation_sizes(prediction)
+        places = backup.locate(prediction, sizes, jnp.asarray(0.0))
+        return np.asarray(backup.read(backup.prepare(jnp.asarray(table), sizes), places))[:-1]
 
     offsets = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(-1, 1, 41)] * 2)], axis=1)
     for sides in ([0.0, 0.0], [0.9, 0.5], [0.9, 0.0], [0.9 * 0.16, 0.5 * 0.36]):
@@ -276,7 +276,7 @@ def test_candidates_lie_in_the_ellipsoid(rng):
     units = EllipsoidBackup(
         StateGrid(Box([-1.0] * 3, [1.0] * 3), (3, 3, 3), Gaussian(0.0)), (1.0,) * 3
     )
-    assert np.linalg.norm(units._units(), axis=1).max() <= 1 + 1e-12
+    assert np.linalg.norm(units._unit_members(), axis=1).max() <= 1 + 1e-12
 
 
 def test_ties_are_broken_by_the_seed():

@@ -51,7 +51,7 @@ def polish_between(step, start, decisions, bound, live, iterations):
         low=-bound[None],
         high=bound[None],
         scale=jnp.ones(1),
-        live=live,
+        active=live,
         difference=lambda a, b: a - b,
         iterations=iterations,
     )

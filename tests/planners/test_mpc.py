@@ -25,13 +25,13 @@ from kernelmdp.mdp import (
 from kernelmdp.mdp.policy import OpenLoopPolicy, PolicyPlayer
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners import MPCPlanner, RiccatiPlanner
-from kernelmdp.planners.proposals import CategoricalProposal, colouring
+from kernelmdp.planners.proposals import CategoricalProposal, colouring_matrix
 
 KEY = jax.random.key(0)
 H = 8
 SMALL = MPCPlanner(horizon=H, samples=60, elites=8, iterations=3)
 #: Where polishing is not the subject: it is half of what is compiled.
-ROUGH = {"samples": 60, "elites": 8, "polish": 0}
+ROUGH = {"samples": 60, "elites": 8, "ilqr_iterations": 0}
 
 
 def make(model, **options):
@@ -342,7 +342,7 @@ def test_particles_see_the_noise():
 @pytest.mark.parametrize("exponent", [0.0, 2.0])
 def test_colour_has_variance_one_and_its_spectrum(exponent):
     steps = 20
-    cover = colouring(steps, exponent) @ colouring(steps, exponent).T
+    cover = colouring_matrix(steps, exponent) @ colouring_matrix(steps, exponent).T
     np.testing.assert_allclose(np.diag(cover), 1.0)
     if exponent == 0:
         np.testing.assert_allclose(cover, np.eye(steps), atol=0.06)
@@ -352,14 +352,14 @@ def test_colour_has_variance_one_and_its_spectrum(exponent):
 
 
 def test_frequencies_are_drawn_as_they_are():
-    law = CategoricalProposal(5, ((0.0,), (1.0,), (2.0,)))
+    proposal = CategoricalProposal(5, ((0.0,), (1.0,), (2.0,)))
     shares = jnp.asarray(np.random.default_rng(0).dirichlet([1, 1, 1], size=5))
     noise = jax.random.normal(KEY, (4000, 5, 1))
-    drawn = np.asarray(law.drawn(shares, noise))[:, :, 0]
+    drawn = np.asarray(proposal.from_noise(shares, noise))[:, :, 0]
     for option in range(3):
         np.testing.assert_allclose((drawn == option).mean(axis=0), shares[:, option], atol=0.03)
     np.testing.assert_allclose(
-        jnp.sum(law.towards(shares, jnp.asarray(drawn)[:9, :, None], 0.1), 1), 1
+        jnp.sum(proposal.fit(shares, jnp.asarray(drawn)[:9, :, None], 0.1), 1), 1
     )
 
 
@@ -375,9 +375,9 @@ def test_frequencies_are_drawn_as_they_are():
         ({"elites": 0}, "elites"),
         ({"iterations": 0}, "iterations"),
         ({"particles": 0}, "particles"),
-        ({"keep": 1.5}, "keep"),
+        ({"reuse_fraction": 1.5}, "reuse_fraction"),
         ({"momentum": -0.1}, "momentum"),
-        ({"explore": 1.0}, "explore"),
+        ({"exploration_fraction": 1.0}, "exploration_fraction"),
         ({"initial_std": 0.0}, "initial_std"),
         ({"noise_exponent": float("nan")}, "noise_exponent"),
         ({"optimism": "hope"}, "optimism"),

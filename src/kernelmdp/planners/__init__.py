@@ -1,4 +1,4 @@
-"""Planners: an MDP, or a family of plausible ones, in; a policy with its planned value out.
+"""Planners: from an MDP, or a family of plausible MDPs, to a policy with its planned value.
 
 >>> import kernelmdp as km
 >>> km.planners.GridPlanner(state_points=51).optimism

@@ -1,18 +1,27 @@
-"""The best action of each state, from values of all of them."""
+"""The best action of each state, from the values of all actions."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kernelmdp.mdp.model import Prediction
 
-#: Values closer than this, relatively, are a tie, which round-off must not decide.
+#: Values whose relative difference is below this are tied. Round-off, which is far smaller, must
+#: not decide between them.
 TIE = 1e-9
 
 
 def optimistic_rewards(
     prediction: Prediction, reward_range: tuple[float, float]
 ) -> Float[Array, " n"]:
-    """min(μ_R + β_R σ_R, B_R √κ): the best plausible mean reward."""
+    """Return the best plausible mean rewards, min(μ_R + β_R σ_R, B_R √κ).
+
+    Args:
+        prediction: Predictions at n points.
+        reward_range: The lowest and the highest mean reward. Rewards are clipped to it.
+
+    Returns:
+        The rewards, (n,). They are the mean rewards if the prediction has no reward width.
+    """
     reward = prediction.reward
     if prediction.reward_width is not None:
         reward = reward + prediction.reward_width
@@ -25,7 +34,20 @@ def best_actions(
     priority: Float[Array, " A"],
     counts: tuple[int, ...] | None,
 ) -> Float[Array, "n q"]:
-    """The best action in each row; ties by priority; then off the grid, along each axis."""
+    """Choose the best action of each row of values.
+
+    If the actions form a grid, the best action is then moved off the grid. Along each axis a
+    parabola is put through the best value and its two neighbours, and its top is taken.
+
+    Args:
+        values: Values of all A actions in n states, (n, A).
+        action_set: The actions, (A, q).
+        priority: Among tied actions, the one with the highest priority is chosen, (A,).
+        counts: Number of actions along each axis of their grid. None if they form no grid.
+
+    Returns:
+        The chosen actions, (n, q).
+    """
     top = jnp.max(values, axis=1, keepdims=True)
     tied = values >= top - TIE * (1 + jnp.abs(top))
     best = jnp.argmax(jnp.where(tied, priority[None, :], -jnp.inf), axis=1)
@@ -35,17 +57,17 @@ def best_actions(
     shifts, stride = [], 1
     for axis in range(len(counts) - 1, -1, -1):
         n = counts[axis]
-        place = (best // stride) % n
-        inner = (place > 0) & (place < n - 1)
+        index = (best // stride) % n
+        interior = (index > 0) & (index < n - 1)
         rows = jnp.arange(values.shape[0])
-        left, right = (
+        below, above = (
             values[rows, jnp.clip(best + side * stride, 0, values.shape[1] - 1)] for side in (-1, 1)
         )
-        bend = left - 2 * top[:, 0] + right
+        curvature = below - 2 * top[:, 0] + above
         low, high = action_set[0, axis], action_set[-1, axis]
-        width = (high - low) / max(n - 1, 1)
-        safe = inner & (bend < -TIE * (1 + jnp.abs(top[:, 0])))
-        move = jnp.where(safe, (left - right) / (2 * jnp.where(safe, bend, 1.0)), 0.0)
-        shifts.append(width * jnp.clip(move, -0.5, 0.5))
+        spacing = (high - low) / max(n - 1, 1)
+        concave = interior & (curvature < -TIE * (1 + jnp.abs(top[:, 0])))
+        move = jnp.where(concave, (below - above) / (2 * jnp.where(concave, curvature, 1.0)), 0.0)
+        shifts.append(spacing * jnp.clip(move, -0.5, 0.5))
         stride *= n
     return chosen + jnp.stack(shifts[::-1], axis=1)

@@ -1,7 +1,7 @@
-"""H = 1: nothing follows an action, so planning is to find the best of them (math D5).
+"""The planner for H = 1. No state follows an action, so it maximises the reward (math D5).
 
-Of finitely many arms the best is found exactly. In a box many arms are tried, spread evenly, and
-the best few are then moved uphill; that maximum is approximate, from below.
+Among finitely many arms the maximum is exact. In a box many arms are tried, spread evenly. The best
+few of them are then improved by gradient ascent. That maximum is approximate, from below.
 """
 
 import dataclasses
@@ -22,12 +22,19 @@ from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner, Spaces
 from kernelmdp.types import ArrayLike, Key, Period
 
-#: First step uphill as a share of each axis, and by how much every step is shorter.
-STEP, SHRINK = 0.03, 0.93
+#: First step of gradient ascent, as a share of each axis. A larger one leaves the hill of its arm,
+#: a smaller one reaches less far.
+FIRST_STEP = 0.03
+#: Ratio of successive steps. All steps of the default number together cross 0.42 of an axis.
+STEP_DECAY = 0.93
 
 
-class Arm(Policy):
-    """One action."""
+class ArmPolicy(Policy):
+    """The policy that always plays one action.
+
+    Attributes:
+        action: The action, (q,).
+    """
 
     action: Float[Array, " q"]
 
@@ -36,22 +43,33 @@ class Arm(Policy):
 
 
 class ArmPlan(Plan):
-    """The action chosen, and the reward it is hoped to have."""
+    """The chosen action and its optimistic reward.
+
+    Attributes:
+        policy: The policy that plays the action.
+        optimistic_reward: The best plausible mean reward of the action, a scalar.
+        error: NaN, because the error is unknown.
+    """
 
     policy: Policy
-    hoped: Float[Array, ""]
+    optimistic_reward: Float[Array, ""]
     error: float = float("nan")
 
     def value(self, state: ArrayLike) -> float:
-        return float(self.hoped)
+        return float(self.optimistic_reward)
 
 
 @dataclasses.dataclass(frozen=True)
 class ArmPlanner(Planner):
-    """The action of the largest (optimistic) reward, for one state and one period.
+    """Chooses the action of the largest (optimistic) reward, for one state and one period.
 
-    ``arms`` are tried when actions form a box; the best ``starts`` of them go uphill ``steps``
-    times, along the gradient scaled by the box.
+    If the actions form a box, the best of many arms are improved by gradient ascent. Gradients are
+    scaled by the sides of the box.
+
+    Attributes:
+        arms: Number of arms to try in a box.
+        starts: Number of arms from which gradient ascent starts.
+        steps: Number of steps of gradient ascent.
 
     >>> import kernelmdp as km
     >>> arms = km.FiniteSet([[0.0], [0.5], [1.0]])
@@ -67,7 +85,17 @@ class ArmPlanner(Planner):
     steps: int = 60
 
     def query_points(self, spaces: Spaces) -> np.ndarray:
-        """All points (state, arm) at which a plan asks the model first."""
+        """List the points (state, arm) at which a plan evaluates the model before the ascent.
+
+        Args:
+            spaces: An MDP or a problem with one state and H = 1.
+
+        Returns:
+            The points, (n, d).
+
+        Raises:
+            ArgumentError: If there are several states or periods.
+        """
         states = spaces.states
         if spaces.horizon != 1 or not states.finite or len(states.spread(1)) != 1:
             raise ArgumentError("planner", "'grid' unless one state and H = 1", "'arms'")
@@ -75,21 +103,21 @@ class ArmPlanner(Planner):
         return state_action(np.broadcast_to(states.spread(1), (len(arms), states.dimension)), arms)
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> Plan:
-        """The best action for the MDP, or for the best member of a family."""
-        action, hoped = _best(self, mdp, self.query_points(mdp), key)
-        return ArmPlan(policy=Arm(action), hoped=hoped)
+        action, reward = _best_arm(self, mdp, self.query_points(mdp), key)
+        return ArmPlan(policy=ArmPolicy(action), optimistic_reward=reward)
 
 
 @jit
-def _best(planner: ArmPlanner, mdp: MDP, points: ArrayLike, key: Key) -> tuple[Array, Array]:
+def _best_arm(planner: ArmPlanner, mdp: MDP, points: ArrayLike, key: Key) -> tuple[Array, Array]:
+    """The best action (q,) and its optimistic reward."""
     m = mdp.states.dimension
     points = jnp.asarray(points)
 
-    def hoped(rows: Float[Array, "n d"]) -> Float[Array, " n"]:
+    def rewards_at(rows: Float[Array, "n d"]) -> Float[Array, " n"]:
         return optimistic_rewards(mdp.model(rows), mdp.reward_range)
 
-    values = hoped(points)
-    # Ties are the rule before any data; one seeded order decides.
+    values = rewards_at(points)
+    # Before any data most arms are tied, so one random order of all arms decides.
     priority = jax.random.uniform(key, values.shape)
     top = jnp.max(values)
     tied = values >= top - TIE * (1 + jnp.abs(top))
@@ -102,23 +130,23 @@ def _best(planner: ArmPlanner, mdp: MDP, points: ArrayLike, key: Key) -> tuple[A
     rows = points[chosen]
     state, start = rows[:, :m], rows[:, m:]
 
-    def rewards(actions: Array) -> Array:
-        return hoped(state_action(state, actions))
+    def rewards_of(actions: Array) -> Array:
+        return rewards_at(state_action(state, actions))
 
-    slope = jax.grad(lambda actions: jnp.sum(rewards(actions)))
+    gradient = jax.grad(lambda actions: jnp.sum(rewards_of(actions)))
 
-    def climb(carry: tuple[Array, Array, Array], size: Array) -> tuple[Any, None]:
-        here, best, value = carry
-        uphill = slope(here) * (high - low)
-        length = jnp.linalg.norm(uphill, axis=1, keepdims=True)
-        there = here + size * (high - low) * uphill / jnp.maximum(length, 1e-12)
-        there = jnp.clip(there, low, high)
-        found = rewards(there)
-        better = found > value + TIE * (1 + jnp.abs(value))
-        best = jnp.where(better[:, None], there, best)
-        return (there, best, jnp.where(better, found, value)), None
+    def ascend(carry: tuple[Array, Array, Array], step_size: Array) -> tuple[Any, None]:
+        actions, best, best_rewards = carry
+        scaled_gradient = gradient(actions) * (high - low)
+        norm = jnp.linalg.norm(scaled_gradient, axis=1, keepdims=True)
+        moved = actions + step_size * (high - low) * scaled_gradient / jnp.maximum(norm, 1e-12)
+        moved = jnp.clip(moved, low, high)
+        rewards = rewards_of(moved)
+        improved = rewards > best_rewards + TIE * (1 + jnp.abs(best_rewards))
+        best = jnp.where(improved[:, None], moved, best)
+        return (moved, best, jnp.where(improved, rewards, best_rewards)), None
 
-    sizes = jnp.asarray(STEP * SHRINK ** np.arange(planner.steps))
-    (_, best, value), _ = jax.lax.scan(climb, (start, start, values[chosen]), sizes)
-    place = jnp.argmax(value)
-    return best[place], value[place]
+    step_sizes = jnp.asarray(FIRST_STEP * STEP_DECAY ** np.arange(planner.steps))
+    (_, best, best_rewards), _ = jax.lax.scan(ascend, (start, start, values[chosen]), step_sizes)
+    winner = jnp.argmax(best_rewards)
+    return best[winner], best_rewards[winner]

@@ -1,21 +1,24 @@
 """Planning with a proof: upper and lower values that enclose the optimum (math D6).
 
 From Lipschitz constants of R̄ and P̄, every V_h is L_{V,h}-Lipschitz. Values at nodes extend to all
-states by cones (McShane): M⁺V(s) = min_j [V(s_j) + L‖s − s_j‖] from above, M⁻V(s) = max_j [V(s_j)
-− L‖s − s_j‖] from below; noise becomes finitely many equally likely values at Wasserstein distance
-e_q; actions a net of radius η_A. Every rounding is charged to the side where it could hurt:
+states (McShane): M⁺V(s) = min_j [V(s_j) + L‖s − s_j‖] from above, and from below
+M⁻V(s) = max_j [V(s_j) − L‖s − s_j‖]. The noise is replaced by finitely many equally likely values
+at Wasserstein distance e_q, and the actions by a net of radius η_A. Every approximation error is
+charged to the bound that it could break:
 
     V⁺_h(s) = max_a [R + E_q M⁺V⁺_{h+1}] + L_{V,h+1} e_q + (L_{R,a} + L_{V,h+1} L_{P,a}) η_A,
     V⁻_h(s) = max_a [R + E_q M⁻V⁻_{h+1}] − L_{V,h+1} e_q,
 
 and V⁻ ≤ V_π ≤ V* ≤ V⁺ for π = one-step lookahead on M⁻V⁻ at the actual state, up to round-off.
-Both sides are clipped to what rewards in ``reward_range`` can add up to.
+Both bounds are clipped to the sums that rewards in ``reward_range`` can have.
 
 A family of MDPs is planned in bonus form (math D3): the reward at z is min(R + width, highest
-reward) + L_{V,h+1}·radius. V⁺ is then at least V*_M for *every* member M that has the constants,
-for M⁺V⁺ is L_V-Lipschitz: over the ball it is at most its value at the centre plus L_V·radius.
-The lower side bounds the policy in the optimistic problem, not in any member (and only if centre
-and widths have the constants too): the gap is planning error alone, as math B21 needs.
+reward) + L_{V,h+1}·radius. V⁺ is then at least V*_M for *every* member M that has the constants.
+The reason is that M⁺V⁺ is L_V-Lipschitz. Over the ball it is at most its value at the centre plus
+L_V·radius.
+
+The lower bound is for the policy in the optimistic problem, not in any member. It needs centre and
+widths that have the constants too. The gap is then planning error alone, as math B21 needs.
 """
 
 import dataclasses
@@ -43,23 +46,36 @@ from kernelmdp.types import ArrayLike, Key, Period
 
 
 class LookaheadPolicy(Policy):
-    """The best action of the net, looking one step ahead on the lower value (math D6)."""
+    """The best action of the net, by one-step lookahead on the lower value (math D6).
+
+    Attributes:
+        lookahead: Scores all actions of the net.
+        lower: Lower values V⁻ at the nodes for h = 1..H + 1, (H + 1, N).
+    """
 
     lookahead: Lookahead
     lower: Float[Array, "H1 N"]
 
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
         after = self.lower[period + 1]
-        table = self.lookahead.outcomes(states)
-        below, _ = self.lookahead.scores(table, after, after, self.lookahead.slopes[period + 1])
-        return self.lookahead.actions[jnp.argmax(below, axis=1)]
+        table = self.lookahead.predictions(states)
+        scores, _ = self.lookahead.scores(table, after, after, self.lookahead.slopes[period + 1])
+        return self.lookahead.actions[jnp.argmax(scores, axis=1)]
 
 
 class CertifiedPlan(Plan):
     """A policy with lower ≤ V_π ≤ V* ≤ upper at the start, up to round-off.
 
-    ``reached`` says whether upper − lower is within the tolerance asked for, ``error`` is half of
-    it: how far the value can be from V* and from V_π at the start.
+    Attributes:
+        policy: The policy.
+        lower: Lower bound of V_π at the start.
+        upper: Upper bound of V* at the start.
+        a_priori_gap: Bound of upper − lower that was known before planning.
+        within_tolerance: Whether upper − lower is at most the planner's tolerance.
+        tables: V⁻ and V⁺ at the nodes for h = 1..H + 1, each (H + 1, N).
+        sizes: Numbers of nodes, actions and noise values.
+        error: Half of upper − lower: how far the value can be from V* and from V_π at the start.
+        certified: True, because the bounds are proved.
 
     >>> CertifiedPlan.certified
     True
@@ -68,8 +84,8 @@ class CertifiedPlan(Plan):
     policy: LookaheadPolicy
     lower: float
     upper: float
-    a_priori: float
-    reached: bool
+    a_priori_gap: float
+    within_tolerance: bool
     tables: tuple[Array, Array]
     sizes: DiscretisationSizes = eqx.field(static=True)
     error: float = math.inf
@@ -77,15 +93,29 @@ class CertifiedPlan(Plan):
 
     @property
     def gap(self) -> float:
-        """upper − lower at the start."""
+        """The difference upper − lower at the start."""
         return self.upper - self.lower
 
     def value(self, state: ArrayLike) -> float:
-        """Midpoint of the two bounds at a state."""
+        """Return the midpoint of the two bounds at a state.
+
+        Args:
+            state: The state, (m,).
+
+        Returns:
+            The midpoint.
+        """
         return sum(self.bounds(state)) / 2
 
     def bounds(self, state: ArrayLike) -> tuple[float, float]:
-        """Lower bound of V_π and upper bound of V* at period 0."""
+        """Compute the bounds of the value of the first period at a state.
+
+        Args:
+            state: The state, (m,).
+
+        Returns:
+            The lower bound of V_π and the upper bound of V*.
+        """
         row = jnp.asarray(state, float)[None, :]
         low, high = _first_bounds(self.policy.lookahead, self.tables, row)
         return float(low[0]), float(high[0])
@@ -93,14 +123,20 @@ class CertifiedPlan(Plan):
 
 @dataclasses.dataclass(frozen=True)
 class CertifiedPlanner(Planner):
-    """Refines nodes, actions and noise until the gap at the start is at most ``tolerance``.
+    """Refines nodes, actions and noise until the gap at the start is at most a tolerance.
 
-    ``limit`` bounds the terms of one backup (nodes × actions × noise values × nodes read), hence
-    time and memory. Where it stops refinement short of the tolerance an error says what was
-    reached, or with ``strict=False`` the plan says so by ``reached``.
+    States are a Box, or a FiniteSet without noise and with finitely many actions (which is exact).
+    A FiniteSet with noise has no certificate, because rounding to the nearest of finitely many
+    states is not Lipschitz.
 
-    States are a Box, or a FiniteSet without noise and with finitely many actions (which is exact);
-    rounding to the nearest of finitely many states is not Lipschitz, so noise has no certificate.
+    Attributes:
+        constants: Lipschitz constants of R̄ and P̄.
+        tolerance: The largest gap between upper and lower value at the start.
+        max_terms: Bound of the terms of one backup (nodes × actions × noise values × nodes that
+            each reads). It bounds time and memory.
+        strict: What happens if ``max_terms`` stops refinement before the tolerance is reached. True
+            raises an error that names the gap. False returns the plan, whose ``within_tolerance``
+            is then False.
 
     >>> import kernelmdp as km
     >>> planner = km.planners.as_planner("certified", km.make("rkhs", horizon=2).problem)
@@ -110,29 +146,51 @@ class CertifiedPlanner(Planner):
 
     constants: LipschitzConstants
     tolerance: float
-    limit: int = 2**28
+    max_terms: int = 2**28
     strict: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.constants, LipschitzConstants):
             raise ArgumentError("constants", "LipschitzConstants of R̄ and P̄", self.constants)
         positive_number("tolerance", self.tolerance)
-        integer("limit", self.limit, least=1)
+        integer("max_terms", self.max_terms, least=1)
 
     @classmethod
     def for_problem(cls, problem: Problem) -> "CertifiedPlanner":
-        """With constants from norms and kernels (math D6), and a tenth of the largest return as
-        the tolerance; a plan that stays further off says so."""
-        numbers = problem.lipschitz_norms
-        highest = numbers[0] * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
+        """Make a planner with constants from norms and kernels (math D6).
+
+        The tolerance is a tenth of the largest return. The planner is not strict.
+
+        Args:
+            problem: The problem to plan for. It must know its norms.
+
+        Returns:
+            The planner.
+        """
+        norms = problem.lipschitz_norms
+        highest_reward = norms[0] * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
         return cls(
-            LipschitzConstants.from_norms(*numbers),
-            tolerance=0.1 * max(problem.horizon * highest, 1e-9),
+            LipschitzConstants.from_norms(*norms),
+            tolerance=0.1 * max(problem.horizon * highest_reward, 1e-9),
             strict=False,
         )
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None, key: Key) -> CertifiedPlan:
-        """A policy for the MDP, with bounds of its value at the start; nothing in it is random."""
+        """Plan a policy with bounds of its value at the start. Nothing in the plan is random.
+
+        Args:
+            mdp: The MDP, or a family of plausible MDPs.
+            start: The state in which the episode starts, (m,). It is required.
+            key: Not used.
+
+        Returns:
+            The plan.
+
+        Raises:
+            ArgumentError: If ``start`` is None, or ``max_terms`` is too small for the coarsest net,
+                or a strict planner cannot reach its tolerance.
+            ShapeError: If ``start`` has another shape than a state.
+        """
         _require_supported(mdp)
         if start is None:
             raise ArgumentError("start", "the state in which the episode starts", None)
@@ -141,35 +199,36 @@ class CertifiedPlanner(Planner):
             raise ShapeError("start", f"shape ({mdp.states.dimension},)", f"shape {state.shape}")
         mdp.states.require_inside("start", jnp.asarray(state[None, :]))
         sizes = DiscretisationSizes.coarsest(mdp)
-        if sizes.terms(mdp) > self.limit:
+        if sizes.terms(mdp) > self.max_terms:
             raise ArgumentError(
-                "limit", f"at least {sizes.terms(mdp)} for the coarsest net", self.limit
+                "max_terms", f"at least {sizes.terms(mdp)} for the coarsest net", self.max_terms
             )
         while True:
             plan = self._solve(mdp, state, sizes)
             finer = self._refined(mdp, plan)
-            if plan.reached or (finer == sizes and not self.strict):
+            if plan.within_tolerance or (finer == sizes and not self.strict):
                 return plan
             if finer == sizes:
                 raise ArgumentError(
                     "tolerance",
-                    f"at least {plan.gap:.4g}, the gap reached with {sizes} under limit="
-                    f"{self.limit}; or a larger limit, or smaller constants",
+                    f"at least {plan.gap:.4g}, the gap reached with {sizes} under max_terms="
+                    f"{self.max_terms}; or larger max_terms, or smaller constants",
                     self.tolerance,
                 )
             sizes = finer
 
     def _solve(self, mdp: MDP, start: np.ndarray, sizes: DiscretisationSizes) -> CertifiedPlan:
-        lookahead = Lookahead.over(mdp, self.constants, sizes)
-        tables = _sweep(lookahead)
+        """The plan for nets of these sizes."""
+        lookahead = Lookahead.for_mdp(mdp, self.constants, sizes)
+        tables = _backward_induction(lookahead)
         lookahead.require_consistent(tables)
         plan = CertifiedPlan(
             policy=LookaheadPolicy(lookahead, tables[0]),
             lower=-math.inf,
             upper=math.inf,
             sizes=sizes,
-            a_priori=sum(gap_shares(self.constants, mdp.horizon, sizes.errors(mdp))),
-            reached=False,
+            a_priori_gap=sum(gap_shares(self.constants, mdp.horizon, sizes.errors(mdp))),
+            within_tolerance=False,
             tables=tables,
         )
         lower, upper = plan.bounds(start)
@@ -178,22 +237,23 @@ class CertifiedPlanner(Planner):
             lower=lower,
             upper=upper,
             error=(upper - lower) / 2,
-            reached=upper - lower <= self.tolerance,
+            within_tolerance=upper - lower <= self.tolerance,
         )
 
     def _refined(self, mdp: MDP, plan: CertifiedPlan) -> DiscretisationSizes:
-        """Finer sizes, the largest share of the a-priori gap first.
+        """Finer sizes: the part with the largest share of the a-priori gap is refined first.
 
-        As far as the gap, if it shrinks like the a-priori one, needs; each step compiles anew.
+        It assumes that the gap shrinks in proportion to the a-priori gap, and refines until the
+        predicted gap is below the tolerance. Smaller steps would compile more programs.
         """
-        sizes, scale = plan.sizes, plan.gap / plan.a_priori if plan.a_priori > 0 else 0.0
+        sizes, scale = plan.sizes, plan.gap / plan.a_priori_gap if plan.a_priori_gap > 0 else 0.0
         while scale * sum(shares := self._shares_at(mdp, sizes)) > 0.98 * self.tolerance:
             ranked = sorted(range(3), key=lambda part: -shares[part])
-            finer = (sizes.refined(part, mdp) for part in ranked if shares[part] > 0)
-            sizes_next = next((s for s in finer if s.terms(mdp) <= self.limit), sizes)
-            if sizes_next == sizes:
+            candidates = (sizes.refined(part, mdp) for part in ranked if shares[part] > 0)
+            finer = next((s for s in candidates if s.terms(mdp) <= self.max_terms), sizes)
+            if finer == sizes:
                 break
-            sizes = sizes_next
+            sizes = finer
         return sizes
 
     def _shares_at(self, mdp: MDP, sizes: DiscretisationSizes) -> tuple[float, float, float]:
@@ -201,6 +261,7 @@ class CertifiedPlanner(Planner):
 
 
 def _require_supported(mdp: MDP) -> None:
+    """Raise an error for MDPs without a certificate."""
     if mdp.termination is not None:
         raise ArgumentError("planner", "'grid' or 'mpc' where episodes end", "'certified'")
     if not mdp.states.bounded:
@@ -215,10 +276,10 @@ def _require_supported(mdp: MDP) -> None:
 
 
 @jit
-def _sweep(lookahead: Lookahead) -> tuple[Float[Array, "H1 N"], Float[Array, "H1 N"]]:
+def _backward_induction(lookahead: Lookahead) -> tuple[Float[Array, "H1 N"], Float[Array, "H1 N"]]:
     """V⁻ and V⁺ at the nodes for h = 1..H + 1."""
     nodes = jnp.asarray(lookahead.grid.nodes)
-    table = lookahead.outcomes(nodes)
+    table = lookahead.predictions(nodes)
     last = jnp.zeros(nodes.shape[0])
 
     def backup(after: tuple[Array, Array], period: Array) -> tuple[Any, Any]:
@@ -235,6 +296,7 @@ def _sweep(lookahead: Lookahead) -> tuple[Float[Array, "H1 N"], Float[Array, "H1
 def _first_bounds(
     lookahead: Lookahead, tables: tuple[Array, Array], states: Float[Array, "n m"]
 ) -> tuple[Array, Array]:
-    # Looking ahead from the state itself is sharper than the cones of the first period.
-    table = lookahead.outcomes(states)
+    """V⁻ and V⁺ of the first period at any states."""
+    # Lookahead from the state itself is tighter than the extension of the first period's values.
+    table = lookahead.predictions(states)
     return lookahead.values(table, (tables[0][1], tables[1][1]), jnp.asarray(0))

@@ -1,4 +1,4 @@
-"""What every planner promises, checked: for planners of ours and for those of others."""
+"""Check that a planner keeps the promises of its interface. It also works for your own planners."""
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,18 @@ from kernelmdp.mdp.policy import Policy, UniformPolicy
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
 
-#: Episodes by which policies are valued.
+#: Episodes by which the values of policies are estimated. More of them tell closer policies apart
+#: and take longer.
 EPISODES = 200
 
 
-class Wide(Model):
-    """A family: the means of a model, each with a width."""
+class WidenedModel(Model):
+    """A family of models: the means of a model, with one width for reward and next state.
+
+    Attributes:
+        model: The model of the means.
+        width: The half-width of the reward and the radius of the next state.
+    """
 
     model: MeanModel
     width: float
@@ -30,9 +36,15 @@ class Wide(Model):
 
 
 def check_planner(planner: Planner) -> Conformance:
-    """Check a planner against what is promised of planners, on a small problem of one coordinate.
+    """Check that a planner keeps its promises, on a small problem with one coordinate.
 
-    Raises ``ConformanceError`` at the first promise that is broken.
+    The first promise that is broken raises ``ConformanceError``.
+
+    Args:
+        planner: The planner to check.
+
+    Returns:
+        The promises that it keeps, and those that could not be checked.
 
     >>> from kernelmdp.planners import Planner
     >>> class Lazy(Planner):
@@ -45,10 +57,10 @@ def check_planner(planner: Planner) -> Conformance:
     promised: a plan is a Plan; found: str
     """
     checklist, key = Checklist(), jax.random.key(0)
-    mdp = _small(MeanModel(_reward, _motion))
+    mdp = _small_mdp(MeanModel(_reward, _transition))
     points = planner.query_points(mdp)
     checklist.require(
-        "query_points(spaces) is None, or all points z the plan asks about",
+        "query_points(spaces) is None, or all points z at which the plan evaluates the model",
         points is None or (np.ndim(points) == 2 and np.shape(points)[1] == 2),
         f"shape {np.shape(points) if points is not None else None}",
     )
@@ -58,28 +70,32 @@ def check_planner(planner: Planner) -> Conformance:
     checklist.require(
         "its value is one number", isinstance(plan.value(start), float), "something else"
     )
-    actions, again = (_actions(p.policy) for p in (plan, planner.plan(mdp, start=start, key=key)))
+    actions, repeated_actions = (
+        _actions(p.policy) for p in (plan, planner.plan(mdp, start=start, key=key))
+    )
     inside = actions.shape == (3, 9, 1) and bool((np.abs(actions) <= 1 + 1e-9).all())
     checklist.require("actions are inside the action space", inside, f"{actions.ravel()[:3]} …")
-    checklist.require("the same key gives the same plan", np.array_equal(actions, again), "another")
-    earned, chance = (
+    checklist.require(
+        "the same key gives the same plan", np.array_equal(actions, repeated_actions), "another"
+    )
+    planned, random = (
         monte_carlo_value(mdp, policy, start, episodes=EPISODES, key=key)
         for policy in (plan.policy, UniformPolicy(mdp.actions, key))
     )
     checklist.require(
         "its policy earns more than random actions",
-        earned.value > chance.value,
-        f"{earned.value:.3g} and {chance.value:.3g}",
+        planned.value > random.value,
+        f"{planned.value:.3g} and {random.value:.3g}",
     )
-    promise = "a family is planned for at its best: its value is no less than that of its centre"
+    promise = "the planned value of a family is at least that of its centre"
     try:
-        hoped = planner.plan(
-            _small(Wide(MeanModel(_reward, _motion), 0.1)), start=start, key=key
+        optimistic = planner.plan(
+            _small_mdp(WidenedModel(MeanModel(_reward, _transition), 0.1)), start=start, key=key
         ).value(start)
     except KernelMDPError as error:
         checklist.skip(promise, f"it plans for no family ({error})")
         return checklist.result(type(planner).__name__)
-    checklist.require(promise, not hoped < plan.value(start) - 1e-9, f"{hoped:.3g}")
+    checklist.require(promise, not optimistic < plan.value(start) - 1e-9, f"{optimistic:.3g}")
     return checklist.result(type(planner).__name__)
 
 
@@ -87,11 +103,11 @@ def _reward(z: Float[Array, "n 2"]) -> Float[Array, " n"]:
     return -(z[:, 0] ** 2) - 0.1 * z[:, 1] ** 2
 
 
-def _motion(z: Float[Array, "n 2"]) -> Float[Array, "n 1"]:
+def _transition(z: Float[Array, "n 2"]) -> Float[Array, "n 1"]:
     return 0.9 * z[:, :1] + 0.3 * z[:, 1:]
 
 
-def _small(model: Model) -> MDP:
+def _small_mdp(model: Model) -> MDP:
     box = Box([-1.0], [1.0])
     noise = Gaussian(0.05)
     return MDP(
@@ -106,5 +122,6 @@ def _small(model: Model) -> MDP:
 
 
 def _actions(policy: Policy) -> np.ndarray:
+    """Actions at 9 states in each of the 3 periods, (3, 9, 1)."""
     states = jnp.linspace(-1, 1, 9)[:, None]
     return np.array([policy.actions(states, jnp.asarray(period)) for period in range(3)])

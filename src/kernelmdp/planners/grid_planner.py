@@ -1,8 +1,8 @@
-"""Value iteration on a grid of states, for an MDP or for a family of plausible ones.
+"""Value iteration on a grid of states, for an MDP or for a family of plausible MDPs.
 
-Tables of the model are computed once an episode for all pairs of nodes and actions; then each of
-the H backups is a few reads. Between nodes values are interpolated: the plan is as good as the
-grid, and its error is estimated by ``GridPlanner.error``, certified by ``CertifiedPlanner``.
+The model is evaluated once an episode at all pairs of nodes and actions. Each of the H backups then
+only reads tables. Between nodes values are interpolated, so the plan is as good as the grid.
+``GridPlanner.error`` estimates the error, and ``CertifiedPlanner`` bounds it.
 """
 
 import dataclasses
@@ -36,24 +36,41 @@ from kernelmdp.planners.plan import Plan, ValueTable
 from kernelmdp.planners.planner import Planner, Spaces
 from kernelmdp.types import ArrayLike, Key, Period
 
-#: Nodes along each axis when nothing is said, by the number of axes.
+#: Nodes along each axis of the state, by the number of axes. More nodes are more accurate. With
+#: these numbers a plan with the default actions fits into memory.
 STATE_POINTS = {1: 101, 2: 61, 3: 25, 4: 13}
+#: Actions along each axis, by the number of axes. The choice between them is refined afterwards.
 ACTION_POINTS = {1: 21, 2: 9, 3: 5}
-#: Bytes that the tables of a plan may take.
+#: Bytes that the tables of a plan may take. Larger grids are refused before memory runs out.
 MEMORY = 4 * 2**30
-#: Numbers S·S·A of a table beyond which optimism is a bonus rather than a search.
+#: Numbers S·S·A of a table of transition probabilities. For larger tables the default optimism is a
+#: bonus, because a search would take too long.
 LARGE_TABLE = 200_000
 
 
 class UnsetModel(Model):
-    """Where a model is yet to be put."""
+    """The model of a policy inside a compiled program, before the true model replaces it."""
 
     def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         raise NotImplementedError
 
 
 class GridPolicy(Policy):
-    """Looks one period ahead from the actual state, with the plan's values after that.
+    """One-step lookahead from the actual state, with the planned values of the next period.
+
+    Attributes:
+        model: The model of the MDP, or of a family.
+        tables: For each period the table that ``optimistic_backup`` reads, a pytree with H rows.
+        dilation_sizes: Sizes of plausible sets for which the tables were prepared.
+        lipschitz: The Lipschitz constant L of the MDP, a scalar.
+        action_set: The actions that are compared, (A, q).
+        priority: Priorities of the actions in each period, which break ties, (H, A).
+        node_actions: The actions at the nodes, (H, N, q).
+        optimistic_backup: How the next state is chosen among the plausible ones.
+        action_counts: Number of actions along each axis of their grid. None if actions are not
+            refined between grid points.
+        reward_range: The lowest and the highest mean reward.
+        termination: The termination signal of the MDP, or None.
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
@@ -63,44 +80,60 @@ class GridPolicy(Policy):
     """
 
     model: Model
-    tables: Any  # of each period, prepared for the choice of the next state
-    ladder: Array
+    tables: Any
+    dilation_sizes: Array
     lipschitz: Float[Array, ""]
     action_set: Float[Array, "A q"]
     priority: Float[Array, "H A"]
     node_actions: Float[Array, "H N q"]
-    choice: OptimisticBackup = eqx.field(static=True)
-    action_counts: tuple[int, ...] | None = eqx.field(static=True)  # to refine between actions
+    optimistic_backup: OptimisticBackup = eqx.field(static=True)
+    action_counts: tuple[int, ...] | None = eqx.field(static=True)
     reward_range: tuple[float, float] = eqx.field(static=True)
     termination: Signal | None = None
 
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
-        count, options = states.shape[0], self.action_set.shape[0]
+        count, action_count = states.shape[0], self.action_set.shape[0]
         points = _pairs(states, self.action_set)
-        prediction = with_radius(self.model(points), self.choice.metric)
-        places = self.choice.locate(prediction, self.ladder, self.lipschitz)
+        prediction = with_radius(self.model(points), self.optimistic_backup.metric)
+        positions = self.optimistic_backup.locate(prediction, self.dilation_sizes, self.lipschitz)
         table = jax.tree.map(lambda leaf: leaf[period], self.tables)
-        later = self.choice.read(table, places)
+        later = self.optimistic_backup.read(table, positions)
         if self.termination is not None:
-            ends = self.termination(points, self.choice.grid.states.nearest(prediction.state))
+            ends = self.termination(
+                points, self.optimistic_backup.grid.states.nearest(prediction.state)
+            )
             later = jnp.where(ends, 0.0, later)
         values = optimistic_rewards(prediction, self.reward_range) + later
         return best_actions(
-            values.reshape(count, options),
+            values.reshape(count, action_count),
             self.action_set,
             self.priority[period],
             self.action_counts,
         )
 
     def at_nodes(self, grid: StateGrid, period: Period) -> Float[Array, "N q"]:
-        """Actions at the nodes: the tables of the plan know them."""
-        if grid == self.choice.grid:
+        """Return the actions at the nodes of a grid. For the plan's own grid they are stored.
+
+        Args:
+            grid: The grid of N nodes.
+            period: The period, counted from 0.
+
+        Returns:
+            The actions, (N, q).
+        """
+        if grid == self.optimistic_backup.grid:
             return self.node_actions[period]
         return self.actions(jnp.asarray(grid.nodes), period)
 
 
 class GridPlan(Plan):
     """A plan whose values are known at the nodes of a grid.
+
+    Attributes:
+        policy: The policy.
+        values: Planned values at the nodes for h = 1..H + 1, (H + 1, N).
+        grid: The grid of N nodes.
+        error: Estimated error of the value at the start. NaN if it was not estimated.
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
@@ -115,7 +148,7 @@ class GridPlan(Plan):
 
     def value(self, state: ArrayLike) -> float:
         row: Any = np.asarray(state, float)[None, :]
-        return float(_first(self.values, row, self.grid))
+        return float(_first_value(self.values, row, self.grid))
 
     @property
     def table(self) -> ValueTable:
@@ -123,18 +156,23 @@ class GridPlan(Plan):
 
 
 @jit
-def _first(values: Array, row: Array, grid: StateGrid) -> Array:
+def _first_value(values: Array, row: Array, grid: StateGrid) -> Array:
     return grid.value_at(values[0], row)[0]
 
 
 @dataclasses.dataclass(frozen=True)
 class GridPlanner(Planner):
-    """Plans on a grid of states and actions.
+    """Plans by value iteration on a grid of states and actions.
 
-    ``state_points`` and ``action_points`` are numbers of nodes along each axis (one number for
-    all). ``optimism`` says how a family's next state is chosen: "ball" searches the set of
-    plausible ones, "bonus" adds L times its radius. ``envelope`` enforces the MDP's L, when that
-    is finite. ``refine`` moves the chosen action off the grid to the top of a parabola.
+    Attributes:
+        state_points: Nodes along each axis of the state, or one number for all axes. None means
+            the default for the number of axes.
+        action_points: Actions along each axis, or one number for all axes. None means the default
+            for the number of axes.
+        optimism: How the next state of a family is chosen: "ball" searches the set of plausible
+            states, "bonus" adds L times its radius to the reward.
+        envelope: Whether to enforce the Lipschitz constant L of the MDP, if it is finite.
+        refine: Whether to move the chosen action off the grid, to the top of a parabola.
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
@@ -157,10 +195,20 @@ class GridPlanner(Planner):
 
     @classmethod
     def for_problem(cls, problem: Problem) -> "GridPlanner":
-        """With the grid of the problem; optimism is a bonus where a search would be too large."""
+        """Make a planner with the grid of a problem.
+
+        The optimism is a bonus for large tables and for finite sets of states. Otherwise it is a
+        search.
+
+        Args:
+            problem: The problem to plan for.
+
+        Returns:
+            The planner.
+        """
         cells = problem.mean_dimension**2 * len(problem.actions.spread(1))
-        table = problem.transition_noise.categorical
-        bonus = cells > LARGE_TABLE if table else problem.states.finite
+        tabular = problem.transition_noise.categorical
+        bonus = cells > LARGE_TABLE if tabular else problem.states.finite
         return cls(
             problem.state_points, problem.action_points, optimism="bonus" if bonus else "ball"
         )
@@ -170,15 +218,29 @@ class GridPlanner(Planner):
         return self.envelope
 
     def grid(self, spaces: Spaces) -> StateGrid:
-        """The nodes this planner lays over the states."""
+        """Make the grid of nodes.
+
+        Args:
+            spaces: An MDP or a problem.
+
+        Returns:
+            The grid.
+        """
         return _layout(self, spaces.states, spaces.actions, spaces.transition_noise)[0]
 
     def action_set(self, spaces: Spaces) -> tuple[np.ndarray, tuple[int, ...] | None]:
-        """Actions tried, (A, q), and their counts along each axis when they form a grid."""
+        """List the actions that are compared.
+
+        Args:
+            spaces: An MDP or a problem.
+
+        Returns:
+            The actions (A, q), and their number along each axis if they form a grid that is
+            refined.
+        """
         return _layout(self, spaces.states, spaces.actions, spaces.transition_noise)[1:]
 
     def query_points(self, spaces: Spaces) -> np.ndarray:
-        """All points z at which a plan asks the model: every node with every action."""
         nodes, action_set = self.grid(spaces).nodes, self.action_set(spaces)[0]
         self._require_memory(spaces, len(nodes), len(action_set))
         return state_action(
@@ -186,24 +248,34 @@ class GridPlanner(Planner):
         )
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> GridPlan:
-        """The optimal policy for the MDP, or for the best member of a family."""
         grid = self.grid(mdp)
         action_set, counts = self.action_set(mdp)
         self._require_memory(mdp, len(grid.nodes), len(action_set))
         values, policy = _plan(self, mdp, grid, action_set, counts, key)
-        # The model is put in here: what a compiled program returns it copies.
+        # The model is set here, because a compiled program copies what it returns.
         policy = changed(policy, model=mdp.model, termination=mdp.termination)
         return GridPlan(policy=policy, values=values, grid=grid)
 
-    def within(self, tolerance: float, mdp: MDP, start: ArrayLike, *, key: Key) -> GridPlan:
-        """A plan whose estimated error at a state is at most the tolerance, on a finer grid if
-        need be: the paper's approximate planner, with an estimate in place of a proof."""
+    def plan_within(self, tolerance: float, mdp: MDP, start: ArrayLike, *, key: Key) -> GridPlan:
+        """Plan with an estimated error of at most a tolerance, on finer grids if necessary.
+
+        This is the paper's approximate planner, with an estimate in place of a proof.
+
+        Args:
+            tolerance: The largest estimated error of the value at ``start``.
+            mdp: The MDP, or a family of plausible MDPs.
+            start: The state at which the error is estimated, (m,).
+            key: Decides everything random in the plan.
+
+        Returns:
+            The plan, with its estimated error.
+        """
         planner = self
         while True:
             plan = planner.plan(mdp, key=key)
-            found = planner.error(mdp, plan, start, key=key).error
-            if found <= tolerance:
-                return changed(plan, error=found)
+            error = planner.error(mdp, plan, start, key=key).error
+            if error <= tolerance:
+                return changed(plan, error=error)
             action_set, counts = planner.action_set(mdp)
             planner = dataclasses.replace(
                 planner,
@@ -212,7 +284,17 @@ class GridPlanner(Planner):
             )
 
     def error(self, mdp: MDP, plan: GridPlan, state: ArrayLike, *, key: Key) -> Value:
-        """The planned value with an estimate of its error: the change from half the cells."""
+        """Estimate the error of a planned value, by a plan on a grid with half the cells.
+
+        Args:
+            mdp: The MDP, or a family of plausible MDPs.
+            plan: The plan.
+            state: The state of the value, (m,).
+            key: Decides everything random in the coarser plan.
+
+        Returns:
+            The planned value. Its error is the difference from the coarser plan.
+        """
         counts = self.action_set(mdp)[1]
         coarse = dataclasses.replace(
             self,
@@ -222,17 +304,17 @@ class GridPlanner(Planner):
         value = plan.value(state)
         return Value(value, abs(value - coarse.plan(mdp, key=key).value(state)), "estimate")
 
-    def _require_memory(self, spaces: Spaces, nodes: int, options: int) -> None:
+    def _require_memory(self, spaces: Spaces, nodes: int, action_count: int) -> None:
         corners = 2**spaces.states.dimension
         width = spaces.states.dimension + spaces.actions.dimension
-        needed = nodes * options * (12 * corners + 8 * (2 * width + 4))
+        needed = nodes * action_count * (12 * corners + 8 * (2 * width + 4))
         needed += 8 * spaces.horizon * nodes * 10
         if needed > MEMORY:
             raise ArgumentError(
                 "state_points",
                 f"a grid that fits in {MEMORY / 2**30:.0f} GiB: use fewer state_points or "
                 "action_points",
-                f"{nodes:,} states x {options:,} actions, about {needed / 2**30:.1f} GiB",
+                f"{nodes:,} states x {action_count:,} actions, about {needed / 2**30:.1f} GiB",
             )
 
 
@@ -240,12 +322,14 @@ class GridPlanner(Planner):
 def _layout(
     planner: GridPlanner, states: Domain, actions: Domain, noise: Noise
 ) -> tuple[StateGrid, np.ndarray, tuple[int, ...] | None]:
-    """Nodes and actions, made once: agents plan on the same ones every episode."""
+    """Nodes and actions. They are cached, because agents plan on the same ones every episode."""
     nodes = _counts("state_points", planner.state_points, states.dimension, STATE_POINTS)
-    options = _counts("action_points", planner.action_points, actions.dimension, ACTION_POINTS)
-    regular = actions.bounded and not actions.finite and planner.refine
+    action_counts = _counts(
+        "action_points", planner.action_points, actions.dimension, ACTION_POINTS
+    )
+    refined = actions.bounded and not actions.finite and planner.refine
     grid = StateGrid(states, nodes, noise)
-    return grid, action_grid(actions, options), options if regular else None
+    return grid, action_grid(actions, action_counts), action_counts if refined else None
 
 
 @jit
@@ -257,28 +341,29 @@ def _plan(
     action_counts: tuple[int, ...] | None,
     key: Key,
 ) -> tuple[Array, GridPolicy]:
+    """Values at the nodes for h = 1..H + 1, and a policy without its model."""
     action_set = jnp.asarray(action_set)
-    nodes, options = jnp.asarray(grid.nodes), action_set.shape[0]
+    nodes, action_count = jnp.asarray(grid.nodes), action_set.shape[0]
     points = _pairs(nodes, action_set)
     prediction = with_radius(mdp.model(points), mdp.metric)
-    chooser = backup_for(planner.optimism, grid, mdp.metric, prediction)
-    ladder = chooser.ladder_for(prediction)
-    places = chooser.locate(prediction, ladder, mdp.lipschitz)
+    optimistic_backup = backup_for(planner.optimism, grid, mdp.metric, prediction)
+    sizes = optimistic_backup.dilation_sizes(prediction)
+    positions = optimistic_backup.locate(prediction, sizes, mdp.lipschitz)
     rewards = optimistic_rewards(prediction, mdp.reward_range)
-    going_on = _going_on(mdp, points, prediction)
-    # Ties are common in the first episodes; one seeded order of actions for each period.
-    priority = jax.random.uniform(key, (mdp.horizon, options))
+    continues = _continues(mdp, points, prediction)
+    # Ties are common in the first episodes. One random order of the actions decides each period.
+    priority = jax.random.uniform(key, (mdp.horizon, action_count))
 
     def backup(after: Array, period: Array) -> tuple[Array, tuple[Array, Array, Any]]:
         expected = grid.expectation(after)
         if not prediction.certain and planner.envelope and not grid.states.finite:
             expected = lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
-        table = chooser.prepare(expected, ladder)
-        later = chooser.read(table, places)
-        later = later if going_on is None else jnp.where(going_on, later, 0.0)
-        values = (rewards + later).reshape(-1, options)
-        left = (mdp.horizon - period).astype(values.dtype)
-        low, high = (_times(left, bound) for bound in mdp.reward_range)
+        table = optimistic_backup.prepare(expected, sizes)
+        later = optimistic_backup.read(table, positions)
+        later = later if continues is None else jnp.where(continues, later, 0.0)
+        values = (rewards + later).reshape(-1, action_count)
+        periods_left = (mdp.horizon - period).astype(values.dtype)
+        low, high = (_times(periods_left, bound) for bound in mdp.reward_range)
         best = jnp.clip(jnp.max(values, axis=1), low, high)
         chosen = best_actions(values, action_set, priority[period], action_counts)
         return best, (best, chosen, table)
@@ -288,22 +373,22 @@ def _plan(
     policy = GridPolicy(
         model=UnsetModel(),
         tables=tables,
-        ladder=ladder,
+        dilation_sizes=sizes,
         lipschitz=mdp.lipschitz,
         action_set=action_set,
         priority=priority,
         node_actions=chosen,
-        choice=chooser,
+        optimistic_backup=optimistic_backup,
         action_counts=action_counts,
         reward_range=mdp.reward_range,
     )
     return jnp.concatenate([values, last[None]]), policy
 
 
-def _going_on(mdp: MDP, points: Array, prediction: Prediction) -> Array | None:
-    """Which episodes go on after the *mean* next state of each point; None when none ends.
+def _continues(mdp: MDP, points: Array, prediction: Prediction) -> Array | None:
+    """Which episodes continue after the *mean* next state of each point; None if none ends.
 
-    The noise of the next state is left out here, and so is the choice among plausible ones.
+    Neither the noise of the next state nor the choice among plausible ones is considered here.
     """
     if mdp.termination is None:
         return None
@@ -315,26 +400,28 @@ def _halved(counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(2, (n - 1) // 2 + 1) for n in counts)
 
 
-def _times(left: Array, bound: float) -> Any:
-    return left * bound if math.isfinite(bound) else bound
+def _times(periods: Array, bound: float) -> Any:
+    """The product, or the bound itself if it is infinite."""
+    return periods * bound if math.isfinite(bound) else bound
 
 
 def _pairs(states: Array, action_set: Array) -> Array:
-    """All points z = (s, a), actions fastest."""
-    count, options = states.shape[0], action_set.shape[0]
-    return state_action(jnp.repeat(states, options, axis=0), jnp.tile(action_set, (count, 1)))
+    """All points z = (s, a). The action varies fastest."""
+    count, action_count = states.shape[0], action_set.shape[0]
+    return state_action(jnp.repeat(states, action_count, axis=0), jnp.tile(action_set, (count, 1)))
 
 
-def _counts(argument: str, given: Any, axes: int, typical: dict[int, int]) -> tuple[int, ...]:
-    if given is None:
-        if axes not in typical:
+def _counts(argument: str, points: Any, axes: int, defaults: dict[int, int]) -> tuple[int, ...]:
+    """The number of points along each axis."""
+    if points is None:
+        if axes not in defaults:
             raise ArgumentError(
                 argument,
-                f"at most {max(typical)} axes for a grid, or counts for each",
+                f"at most {max(defaults)} axes for a grid, or counts for each",
                 f"{axes} axes",
             )
-        given = typical[axes]
-    counts = (int(given),) * axes if np.ndim(given) == 0 else tuple(int(n) for n in given)
+        points = defaults[axes]
+    counts = (int(points),) * axes if np.ndim(points) == 0 else tuple(int(n) for n in points)
     if len(counts) != axes or min(counts) < 1:
-        raise ArgumentError(argument, f"{axes} counts of at least 1", given)
+        raise ArgumentError(argument, f"{axes} counts of at least 1", points)
     return counts

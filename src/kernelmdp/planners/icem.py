@@ -1,8 +1,9 @@
-"""The improved cross-entropy method: search for the best sequence of decisions by sampling.
+"""The improved cross-entropy method (iCEM): search for the best sequence of decisions by sampling.
 
-Draw sequences, keep the best, move the law towards them, again (Pinneri et al. 2020: coloured
-noise, the best kept from turn to turn and from period to period, the mean tried as well, the best
-sequence ever seen taken). Different from there: every turn has as many draws.
+Each iteration draws sequences, selects the best, and fits the distribution to them (Pinneri et al.
+2020). As there, noise is coloured, and the best sequences are reused in later iterations and
+periods. The mean is tried too, and the best sequence of all iterations is returned. Unlike there,
+every iteration has the same number of draws.
 """
 
 import dataclasses
@@ -13,22 +14,32 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from kernelmdp.planners.proposals import ProposalDistribution, colouring, shifted
+from kernelmdp.planners.proposals import ProposalDistribution, colouring_matrix, shifted
 from kernelmdp.types import ArrayLike, Key
 
-#: What counts as no difference between scores, as a share of them.
+#: Scores whose relative difference is below this are tied. It is far above round-off.
 TIE = 1e-9
 
 
 class SearchState(NamedTuple):
-    """What is kept from one period to the next."""
+    """What a search passes on to the search of the next period.
 
-    parameters: tuple[PyTree, ...]  # of each law
-    reused: Float[Array, "k T w"]  # good sequences
+    Attributes:
+        parameters: The parameters of each proposal distribution.
+        elites: The best sequences, which are tried again, (k, T, w).
+    """
+
+    parameters: tuple[PyTree, ...]
+    elites: Float[Array, "k T w"]
 
 
 class SearchResult(NamedTuple):
-    """The best sequence and its score."""
+    """The best sequence of a search.
+
+    Attributes:
+        decisions: The sequence, (T, w).
+        score: Its score, a scalar.
+    """
 
     decisions: Float[Array, "T w"]
     score: Float[Array, ""]
@@ -36,9 +47,18 @@ class SearchResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CrossEntropySearch:
-    """Sequences whose decisions are put together from those of ``proposals``, side by side.
+    """Searches sequences whose decisions are concatenated from several proposal distributions.
 
-    Each of the ``iterations`` scores ``samples`` sequences; ``reused`` of the ``elites`` are kept.
+    Attributes:
+        proposals: The distributions. The decisions of one follow those of another along axis w.
+        iterations: Number of iterations of a round.
+        samples: Number of sequences that each iteration scores.
+        elites: Number of the best sequences to which the distributions are fitted.
+        reused: Number of elites that are tried again in the next iteration and period.
+        momentum: The share of the old parameters in a fit.
+        noise_exponent: The exponent of the spectrum of the noise.
+        explorers: Number of sequences of each iteration that are drawn from the initial
+            distribution.
     """
 
     proposals: tuple[ProposalDistribution, ...]
@@ -47,12 +67,16 @@ class CrossEntropySearch:
     elites: int
     reused: int
     momentum: float
-    exponent: float  # of the noise
-    explorers: int  # sequences drawn as if nothing were known
+    noise_exponent: float
+    explorers: int
 
     def reset(self) -> SearchState:
-        """Nothing is known."""
-        parameters = tuple(law.start() for law in self.proposals)
+        """Return the state of a search at the start of an episode.
+
+        Returns:
+            The initial parameters, with their centre as elites.
+        """
+        parameters = tuple(proposal.initial() for proposal in self.proposals)
         centre = self._centre(parameters)[None]
         return SearchState(parameters, jnp.broadcast_to(centre, (self.reused, *centre.shape[1:])))
 
@@ -65,24 +89,32 @@ class CrossEntropySearch:
         rounds: ArrayLike = 1,
         refine: Callable[[Float[Array, "T w"]], Float[Array, "T w"]] | None = None,
     ) -> tuple[SearchResult, SearchState]:
-        """The best sequence found, and the memory for the same search one step later.
+        """Search for the best sequence.
 
-        It is the best of so many ``rounds``, each from the same memory, which may be traced.
-        ``refine`` may better the best of a round.
+        Args:
+            memory: The state from the search of the period before, or from ``reset``.
+            score: Scores n sequences. NaN counts as −∞.
+            key: Decides all draws.
+            rounds: Number of independent searches from the same memory. The best one is taken. The
+                number may be traced.
+            refine: Improves the best sequence of a round. None leaves it unchanged.
+
+        Returns:
+            The best sequence, and the state for the search of the next period.
         """
 
-        def another(
+        def next_round(
             number: Array, carry: tuple[SearchResult, SearchState]
         ) -> tuple[SearchResult, SearchState]:
-            found = self._round(memory, score, refine, jax.random.fold_in(key, number))
-            gained = found[0].score > carry[0].score
-            return jax.tree.map(lambda new, old: jnp.where(gained, new, old), found, carry)
+            candidate = self._round(memory, score, refine, jax.random.fold_in(key, number))
+            improved = candidate[0].score > carry[0].score
+            return jax.tree.map(lambda new, old: jnp.where(improved, new, old), candidate, carry)
 
-        nothing = SearchResult(memory.reused[0], jnp.asarray(-jnp.inf))
-        best, after = jax.lax.fori_loop(0, rounds, another, (nothing, memory))
-        proposals = zip(self.proposals, after.parameters, strict=True)
-        later = tuple(law.later(own) for law, own in proposals)
-        return best, SearchState(later, jax.vmap(shifted)(after.reused))
+        nothing = SearchResult(memory.elites[0], jnp.asarray(-jnp.inf))
+        best, after = jax.lax.fori_loop(0, rounds, next_round, (nothing, memory))
+        pairs = zip(self.proposals, after.parameters, strict=True)
+        parameters = tuple(proposal.next_period(fitted) for proposal, fitted in pairs)
+        return best, SearchState(parameters, jax.vmap(shifted)(after.elites))
 
     def _round(
         self,
@@ -91,69 +123,82 @@ class CrossEntropySearch:
         refine: Callable[..., Array] | None,
         key: Key,
     ) -> tuple[SearchResult, SearchState]:
-        """The best sequence of all turns, bettered; what is kept is not yet one step later."""
+        """The best sequence of all iterations, refined, and the state before it is shifted."""
 
-        def turn(
+        def iterate(
             number: Array, carry: tuple[SearchState, SearchResult]
         ) -> tuple[SearchState, SearchResult]:
             parameters, reused = carry[0]
-            turn_key = jax.random.fold_in(key, number)
-            # Fresh draws come first: of equals the first is taken, and where nothing is known to
-            # matter the choice should be random.
-            fresh = self._draw(parameters, self.samples - self.reused - 1, turn_key)
+            iteration_key = jax.random.fold_in(key, number)
+            # Fresh draws come first, because the first of tied sequences is taken. If no decision
+            # matters, the choice is then random.
+            fresh = self._draw(parameters, self.samples - self.reused - 1, iteration_key)
             batch = jnp.concatenate([fresh, reused, self._centre(parameters)[None]])
             scores = score(batch)
             scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
-            # But between the best of an earlier turn their mean is the safest, if it is as good.
-            edge = jnp.where(number > 0, TIE * (1 + jnp.abs(scores[-1])), 0.0)
-            places = jax.lax.top_k(scores.at[-1].add(edge), self.elites)[1]
-            best = batch[places]
-            after = SearchState(self._towards(parameters, best), best[: self.reused])
-            return after, SearchResult(best[0], scores[places[0]])
+            # After the first iteration the centre of the elites wins ties: it is the safest.
+            advantage = jnp.where(number > 0, TIE * (1 + jnp.abs(scores[-1])), 0.0)
+            order = jax.lax.top_k(scores.at[-1].add(advantage), self.elites)[1]
+            best = batch[order]
+            after = SearchState(self._fit(parameters, best), best[: self.reused])
+            return after, SearchResult(best[0], scores[order[0]])
 
-        # One program for all turns: it compiles in a third of the time of three. The best is kept
-        # from turn to turn, so the last turn has the best of all.
-        nothing = SearchResult(memory.reused[0], jnp.asarray(-jnp.inf))
-        after, best = jax.lax.fori_loop(0, self.iterations, turn, (memory, nothing))
+        # One loop compiles in a third of the time of three unrolled iterations. The best sequence
+        # is reused in each iteration, so the last one has the best of all.
+        nothing = SearchResult(memory.elites[0], jnp.asarray(-jnp.inf))
+        after, best = jax.lax.fori_loop(0, self.iterations, iterate, (memory, nothing))
         if refine is not None:
-            other = refine(best.decisions)
-            worth = score(other[None])[0]
-            better = SearchResult(other, jnp.where(jnp.isnan(worth), -jnp.inf, worth))
-            reused = jnp.concatenate([other[None], after.reused[:-1]])
-            gained = better.score > best.score
-            best = jax.tree.map(lambda new, old: jnp.where(gained, new, old), better, best)
-            after = after._replace(reused=jnp.where(gained, reused, after.reused))
+            refined = refine(best.decisions)
+            refined_score = score(refined[None])[0]
+            candidate = SearchResult(
+                refined, jnp.where(jnp.isnan(refined_score), -jnp.inf, refined_score)
+            )
+            elites = jnp.concatenate([refined[None], after.elites[:-1]])
+            improved = candidate.score > best.score
+            best = jax.tree.map(lambda new, old: jnp.where(improved, new, old), candidate, best)
+            after = after._replace(elites=jnp.where(improved, elites, after.elites))
         return best, after
 
-    def split(self, decisions: Float[Array, "... w"]) -> list[Array]:
-        """What the decisions stand for, law by law."""
+    def decode(self, decisions: Float[Array, "... w"]) -> list[Array]:
+        """Turn decisions into the values that they stand for.
+
+        Args:
+            decisions: Decisions of all proposal distributions, (..., w).
+
+        Returns:
+            The values of each proposal distribution, such as actions.
+        """
         parts = []
-        for law, own in zip(self.proposals, self._split(decisions), strict=True):
-            parts.append(law.values(own))
+        for proposal, part in zip(self.proposals, self._split(decisions), strict=True):
+            parts.append(proposal.decode(part))
         return parts
 
     def _split(self, decisions: Array) -> list[Array]:
         parts, start = [], 0
-        for law in self.proposals:
-            parts.append(decisions[..., start : start + law.width])
-            start += law.width
+        for proposal in self.proposals:
+            parts.append(decisions[..., start : start + proposal.width])
+            start += proposal.width
         return parts
 
     def _draw(self, parameters: tuple[PyTree, ...], count: int, key: Key) -> Array:
-        steps, width = self.proposals[0].steps, sum(law.width for law in self.proposals)
-        colour = jnp.asarray(colouring(steps, self.exponent))
+        steps, width = self.proposals[0].steps, sum(p.width for p in self.proposals)
+        colour = jnp.asarray(colouring_matrix(steps, self.noise_exponent))
         white = jax.random.normal(key, (2 * steps, count * width))
         noise = jnp.moveaxis((colour @ white).reshape(steps, count, width), 0, 1)
         parts = []
-        for law, own, part in zip(self.proposals, parameters, self._split(noise), strict=True):
-            wide = law.drawn(law.start(), part[: self.explorers])
-            parts.append(jnp.concatenate([wide, law.drawn(own, part[self.explorers :])]))
+        for proposal, fitted, part in zip(
+            self.proposals, parameters, self._split(noise), strict=True
+        ):
+            explorers = proposal.from_noise(proposal.initial(), part[: self.explorers])
+            parts.append(
+                jnp.concatenate([explorers, proposal.from_noise(fitted, part[self.explorers :])])
+            )
         return jnp.concatenate(parts, axis=2)
 
     def _centre(self, parameters: tuple[PyTree, ...]) -> Array:
         pairs = zip(self.proposals, parameters, strict=True)
-        return jnp.concatenate([law.centre(p) for law, p in pairs], axis=1)
+        return jnp.concatenate([proposal.centre(fitted) for proposal, fitted in pairs], axis=1)
 
-    def _towards(self, parameters: tuple[PyTree, ...], best: Array) -> tuple[Any, ...]:
+    def _fit(self, parameters: tuple[PyTree, ...], best: Array) -> tuple[Any, ...]:
         rows = zip(self.proposals, parameters, self._split(best), strict=True)
-        return tuple(law.towards(p, own, self.momentum) for law, p, own in rows)
+        return tuple(proposal.fit(old, part, self.momentum) for proposal, old, part in rows)

@@ -1,10 +1,12 @@
-"""Iterative linear-quadratic regulation: a sequence of decisions moved to the top of its hill.
+"""Iterative linear-quadratic regulation (iLQR): local improvement of a sequence of decisions.
 
-Along the path of the sequence the motion is taken for linear and the reward for quadratic, with the
-part of its curvature that points up left out; the best feedback for that problem (Li and Todorov
-2004) is followed in the true one, for several lengths of step and several prices of change at once,
-and the best of these paths is the next sequence. Sampling finds the hill, this climbs it: where
-motion is unstable a sequence without feedback cannot be improved coordinate by coordinate.
+Along the path of the sequence the dynamics are linearised, and the reward is expanded to second
+order without its convex part. The best feedback for that problem (Li and Todorov 2004) is then
+followed in the true dynamics, for several step lengths and several regularisers at once. The best
+of these paths is the next sequence.
+
+Sampling finds a hill, and iLQR climbs it. Where the dynamics are unstable, a sequence without
+feedback cannot be improved coordinate by coordinate.
 """
 
 from collections.abc import Callable
@@ -16,12 +18,20 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from kernelmdp.types import ArrayLike
 
-#: Rewards (n,), next states (n, m) and whether they are the last (n,), of states and decisions.
+#: From states (n, m) and decisions (n, w) to rewards (n,), next states (n, m), and whether the
+#: episode ends there (n,).
 Step = Callable[[Array, Array], tuple[Array, Array, Array]]
 
 
 class Trajectory(NamedTuple):
-    """A sequence, where it leads, in which periods it earns, and how much in all."""
+    """A sequence of decisions with its path.
+
+    Attributes:
+        decisions: The decisions, (T, w).
+        states: The states before each decision, (T, m).
+        earning: Whether each period earns its reward, (T,). After the end of the episode none does.
+        total: The sum of the rewards, a scalar.
+    """
 
     decisions: Float[Array, "T w"]
     states: Float[Array, "T m"]
@@ -30,18 +40,29 @@ class Trajectory(NamedTuple):
 
 
 class Feedback(NamedTuple):
-    """Changes of decisions: some anyway, some for each change of the state."""
+    """Changes of the decisions of a path, for k feedback laws.
 
-    anyway: Float[Array, "k T w"]
-    by_state: Float[Array, "k T w m"]
+    Attributes:
+        feedforward: Changes that do not depend on the state, (k, T, w).
+        gain: Changes for each unit by which the state leaves the path, (k, T, w, m).
+    """
+
+    feedforward: Float[Array, "k T w"]
+    gain: Float[Array, "k T w m"]
 
 
 class TrajectoryDerivatives(NamedTuple):
-    """Derivatives along a path by z = (state, decision)."""
+    """Derivatives along a path by z = (state, decision).
+
+    Attributes:
+        reward: First derivatives of the reward, (T, z).
+        curvature: Second derivatives of the reward without their convex part, (T, z, z).
+        transition: First derivatives of the next state, (T, m, z).
+    """
 
     reward: Float[Array, "T z"]
     curvature: Float[Array, "T z z"]
-    motion: Float[Array, "T m z"]
+    transition: Float[Array, "T m z"]
 
 
 def ilqr_refine(
@@ -52,61 +73,81 @@ def ilqr_refine(
     low: Float[Array, " w"],
     high: Float[Array, " w"],
     scale: Float[Array, " w"],
-    live: Bool[Array, " T"],
+    active: Bool[Array, " T"],
     difference: Callable[[Array, Array], Array],
     iterations: ArrayLike,
-    prices: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0),
-    lengths: tuple[float, ...] = (1.0, 0.4, 0.1),
+    regularisers: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0),
+    step_lengths: tuple[float, ...] = (1.0, 0.4, 0.1),
 ) -> Float[Array, "T w"]:
-    """The sequence after so many improvements, each at least as good as the one before.
+    """Improve a sequence of decisions. No iteration makes it worse.
 
-    ``scale`` is what a large change of a decision is, ``live`` says which periods count,
-    ``difference`` subtracts states. ``prices`` of change are in units of the mean reward for a
-    large change of a decision; with each of them steps of all ``lengths`` are tried.
+    Args:
+        step: The dynamics and the reward, without noise.
+        start: The first state, (m,).
+        decisions: The sequence, (T, w).
+        low: Lower bounds of a decision, (w,).
+        high: Upper bounds of a decision, (w,).
+        scale: The size of a large change of a decision, (w,).
+        active: Which periods belong to the episode, (T,). Others earn nothing.
+        difference: Subtracts states, also across the border of periodic axes.
+        iterations: The number of iterations, which may be traced.
+        regularisers: Penalties on changes of the decisions, in units of the mean reward for a
+            large change.
+        step_lengths: Step lengths that are tried with each regulariser.
+
+    Returns:
+        The improved sequence, (T, w).
     """
     steps, width = decisions.shape
     m = start.shape[0]
 
-    def followed(path: Trajectory, feedback: Feedback) -> Trajectory:
-        """The best of the paths with each of the feedbacks."""
-        count = feedback.anyway.shape[0]
+    def best_rollout(path: Trajectory, feedback: Feedback) -> Trajectory:
+        """The best of the paths with each of the feedback laws."""
+        count = feedback.feedforward.shape[0]
 
-        def one(carry: tuple[Array, Array, Array], now: tuple[PyTree, ...]) -> tuple[Any, Any]:
-            here, total, over = carry
-            state, decision, anyway, by_state, counts = now
-            change = anyway + jnp.einsum("kij,kj->ki", by_state, difference(here, state[None]))
-            taken = jnp.clip(decision[None] + change, low[None], high[None])
-            rewards, after, ends = step(here, taken)
-            earning = counts & ~over
+        def advance(carry: tuple[Array, Array, Array], row: tuple[PyTree, ...]) -> tuple[Any, Any]:
+            states, total, ended = carry
+            path_state, decision, feedforward, gain, is_active = row
+            change = feedforward + jnp.einsum(
+                "kij,kj->ki", gain, difference(states, path_state[None])
+            )
+            changed_decision = jnp.clip(decision[None] + change, low[None], high[None])
+            rewards, after, ends = step(states, changed_decision)
+            earning = is_active & ~ended
             total = total + jnp.where(earning, rewards, 0.0)
-            return (after, total, over | ends), (taken, here, earning)
+            return (after, total, ended | ends), (changed_decision, states, earning)
 
-        here = jnp.broadcast_to(start[None], (count, m))
-        begin = (here, jnp.zeros(count, start.dtype), jnp.zeros(count, bool))
-        orders = (jnp.moveaxis(part, 0, 1) for part in feedback)
-        now = (path.states, path.decisions, *orders, live)
-        (_, totals, _), (taken, states, earning) = jax.lax.scan(one, begin, now)
+        states = jnp.broadcast_to(start[None], (count, m))
+        initial = (states, jnp.zeros(count, start.dtype), jnp.zeros(count, bool))
+        feedback_rows = (jnp.moveaxis(part, 0, 1) for part in feedback)
+        rows = (path.states, path.decisions, *feedback_rows, active)
+        (_, totals, _), (changed_decisions, states, earning) = jax.lax.scan(advance, initial, rows)
         totals = jnp.where(jnp.isnan(totals), -jnp.inf, totals)
         best = jnp.argmax(totals)
-        return Trajectory(taken[:, best], states[:, best], earning[:, best], totals[best])
-
-    def improved(_: ArrayLike, path: Trajectory) -> Trajectory:
-        slopes = _slopes(step, path)
-        rewards = jnp.where(path.earning, step(path.states, path.decisions)[0], 0.0)
-        unit = (jnp.mean(jnp.abs(rewards)) + 1e-9) / jnp.max(scale) ** 2
-        feedback = _best_feedback(slopes, path, low, high, unit * jnp.array(prices))
-        found = followed(path, _in_lengths(feedback, lengths))
-        return jax.tree.map(
-            lambda new, old: jnp.where(found.total > path.total, new, old), found, path
+        return Trajectory(
+            changed_decisions[:, best], states[:, best], earning[:, best], totals[best]
         )
 
-    nothing = Feedback(jnp.zeros((1, steps, width)), jnp.zeros((1, steps, width, m)))
-    path = Trajectory(decisions, jnp.zeros((steps, m)), live, jnp.asarray(-jnp.inf))
-    return jax.lax.fori_loop(0, iterations, improved, followed(path, nothing)).decisions
+    def improve(_: ArrayLike, path: Trajectory) -> Trajectory:
+        derivatives = _derivatives(step, path)
+        rewards = jnp.where(path.earning, step(path.states, path.decisions)[0], 0.0)
+        unit = (jnp.mean(jnp.abs(rewards)) + 1e-9) / jnp.max(scale) ** 2
+        feedback = _best_feedback(derivatives, path, low, high, unit * jnp.array(regularisers))
+        candidate = best_rollout(path, _with_step_lengths(feedback, step_lengths))
+        return jax.tree.map(
+            lambda new, old: jnp.where(candidate.total > path.total, new, old), candidate, path
+        )
+
+    unchanged = Feedback(jnp.zeros((1, steps, width)), jnp.zeros((1, steps, width, m)))
+    path = Trajectory(decisions, jnp.zeros((steps, m)), active, jnp.asarray(-jnp.inf))
+    return jax.lax.fori_loop(0, iterations, improve, best_rollout(path, unchanged)).decisions
 
 
-def _slopes(step: Step, path: Trajectory) -> TrajectoryDerivatives:
-    """One direction at a time for all periods at once; periods that earn nothing have no reward."""
+def _derivatives(step: Step, path: Trajectory) -> TrajectoryDerivatives:
+    """Derivatives at all periods at once, one direction of z after another.
+
+    Periods that earn nothing have no derivatives of the reward.
+    """
     m = path.states.shape[1]
     points = jnp.concatenate([path.states, path.decisions], axis=1)
 
@@ -115,67 +156,79 @@ def _slopes(step: Step, path: Trajectory) -> TrajectoryDerivatives:
 
     def along(direction: Array) -> tuple[Array, Array]:
         tangent = jnp.broadcast_to(direction[None, :], points.shape)
-        bend = jax.jvp(jax.grad(reward), (points,), (tangent,))[1]
-        return bend, jax.jvp(lambda z: step(z[:, :m], z[:, m:])[1], (points,), (tangent,))[1]
+        curvature = jax.jvp(jax.grad(reward), (points,), (tangent,))[1]
+        return curvature, jax.jvp(lambda z: step(z[:, :m], z[:, m:])[1], (points,), (tangent,))[1]
 
-    bends, motions = jax.lax.map(along, jnp.eye(points.shape[1], dtype=points.dtype))
-    bend = jnp.moveaxis(bends, 0, 2)
-    sizes, axes = jnp.linalg.eigh((bend + jnp.swapaxes(bend, 1, 2)) / 2)
-    down = jnp.einsum("tij,tj,tkj->tik", axes, jnp.minimum(sizes, 0.0), axes)
-    return TrajectoryDerivatives(jax.grad(reward)(points), down, jnp.moveaxis(motions, 0, 2))
+    curvatures, transitions = jax.lax.map(along, jnp.eye(points.shape[1], dtype=points.dtype))
+    hessian = jnp.moveaxis(curvatures, 0, 2)
+    eigenvalues, axes = jnp.linalg.eigh((hessian + jnp.swapaxes(hessian, 1, 2)) / 2)
+    concave = jnp.einsum("tij,tj,tkj->tik", axes, jnp.minimum(eigenvalues, 0.0), axes)
+    return TrajectoryDerivatives(jax.grad(reward)(points), concave, jnp.moveaxis(transitions, 0, 2))
 
 
 def _best_feedback(
-    slopes: TrajectoryDerivatives,
+    derivatives: TrajectoryDerivatives,
     path: Trajectory,
     low: Array,
     high: Array,
-    prices: Float[Array, " p"],
+    regularisers: Float[Array, " p"],
 ) -> Feedback:
-    """Backwards through the linear-quadratic problem, for each price of change.
+    """Backward pass of the linear-quadratic problem, for each regulariser.
 
-    A decision at its bound that would go beyond it stays.
+    A decision at its bound whose gradient points outwards stays there.
     """
     m = path.states.shape[1]
 
-    def one(carry: tuple[Array, Array], now: tuple[PyTree, ...]) -> tuple[Any, Feedback]:
-        slope, bend = carry  # of the value of the next state: (p, m), (p, m, m)
-        reward, curvature, motion, decision = now
-        q = reward[None] + slope @ motion
-        hill = curvature[None] + jnp.einsum("ia,pij,jb->pab", motion, bend, motion)
+    def backward(carry: tuple[Array, Array], row: tuple[PyTree, ...]) -> tuple[Any, Feedback]:
+        slope, value_hessian = carry  # of the value of the next state: (p, m), (p, m, m)
+        reward, curvature, transition, decision = row
+        q = reward[None] + slope @ transition
+        q_hessian = curvature[None] + jnp.einsum(
+            "ia,pij,jb->pab", transition, value_hessian, transition
+        )
         q_x, q_u = q[:, :m], q[:, m:]
-        h_xx, h_ux, h_uu = hill[:, :m, :m], hill[:, m:, :m], hill[:, m:, m:]
+        h_xx, h_ux, h_uu = q_hessian[:, :m, :m], q_hessian[:, m:, :m], q_hessian[:, m:, m:]
         stays = (decision >= high)[None] & (q_u > 0) | (decision <= low)[None] & (q_u < 0)
         free = jnp.where(stays, 0.0, 1.0)
-        pairs = free[:, :, None] * free[:, None, :]
-        sizes, axes = jnp.linalg.eigh(-h_uu * pairs)
-        inverse = jnp.einsum("pij,pj,pkj->pik", axes, 1 / (jnp.abs(sizes) + prices[:, None]), axes)
-        inverse = inverse * pairs
-        anyway = jnp.einsum("pij,pj->pi", inverse, q_u)
-        by_state = inverse @ h_ux
-        turned = jnp.swapaxes(by_state, 1, 2)
-        push = jnp.einsum("pij,pj->pi", h_uu, anyway) + q_u
-        slope = q_x + jnp.einsum("pij,pi->pj", by_state, push)
-        slope = slope + jnp.einsum("pij,pi->pj", h_ux, anyway)
-        bend = h_xx + turned @ h_uu @ by_state + turned @ h_ux + jnp.swapaxes(h_ux, 1, 2) @ by_state
-        return (slope, (bend + jnp.swapaxes(bend, 1, 2)) / 2), Feedback(anyway, by_state)
+        free_pairs = free[:, :, None] * free[:, None, :]
+        eigenvalues, axes = jnp.linalg.eigh(-h_uu * free_pairs)
+        inverse = jnp.einsum(
+            "pij,pj,pkj->pik", axes, 1 / (jnp.abs(eigenvalues) + regularisers[:, None]), axes
+        )
+        inverse = inverse * free_pairs
+        feedforward = jnp.einsum("pij,pj->pi", inverse, q_u)
+        gain = inverse @ h_ux
+        gain_transposed = jnp.swapaxes(gain, 1, 2)
+        residual = jnp.einsum("pij,pj->pi", h_uu, feedforward) + q_u
+        slope = q_x + jnp.einsum("pij,pi->pj", gain, residual)
+        slope = slope + jnp.einsum("pij,pi->pj", h_ux, feedforward)
+        value_hessian = (
+            h_xx
+            + gain_transposed @ h_uu @ gain
+            + gain_transposed @ h_ux
+            + jnp.swapaxes(h_ux, 1, 2) @ gain
+        )
+        return (
+            (slope, (value_hessian + jnp.swapaxes(value_hessian, 1, 2)) / 2),
+            Feedback(feedforward, gain),
+        )
 
-    count = prices.shape[0]
+    count = regularisers.shape[0]
     dtype = path.states.dtype
-    begin = (jnp.zeros((count, m), dtype), jnp.zeros((count, m, m), dtype))
-    _, found = jax.lax.scan(one, begin, (*slopes, path.decisions), reverse=True)
-    return jax.tree.map(lambda part: jnp.moveaxis(part, 1, 0), found)
+    last = (jnp.zeros((count, m), dtype), jnp.zeros((count, m, m), dtype))
+    _, feedback = jax.lax.scan(backward, last, (*derivatives, path.decisions), reverse=True)
+    return jax.tree.map(lambda part: jnp.moveaxis(part, 1, 0), feedback)
 
 
-def _in_lengths(feedback: Feedback, lengths: tuple[float, ...]) -> Feedback:
-    """Each with every length of step; one that is not finite changes nothing."""
-    count = len(lengths)
-    each = jnp.tile(jnp.array(lengths), feedback.anyway.shape[0])
-    anyway, by_state = (jnp.repeat(part, count, axis=0) for part in feedback)
-    sound = jnp.all(jnp.isfinite(anyway), axis=(1, 2)) & jnp.all(
-        jnp.isfinite(by_state), axis=(1, 2, 3)
+def _with_step_lengths(feedback: Feedback, step_lengths: tuple[float, ...]) -> Feedback:
+    """Each feedback law with every step length. A law that is not finite changes nothing."""
+    count = len(step_lengths)
+    lengths = jnp.tile(jnp.array(step_lengths), feedback.feedforward.shape[0])
+    feedforward, gain = (jnp.repeat(part, count, axis=0) for part in feedback)
+    finite = jnp.all(jnp.isfinite(feedforward), axis=(1, 2)) & jnp.all(
+        jnp.isfinite(gain), axis=(1, 2, 3)
     )
     return Feedback(
-        jnp.where(sound[:, None, None], anyway * each[:, None, None], 0.0),
-        jnp.where(sound[:, None, None, None], by_state, 0.0),
+        jnp.where(finite[:, None, None], feedforward * lengths[:, None, None], 0.0),
+        jnp.where(finite[:, None, None, None], gain, 0.0),
     )

@@ -1,8 +1,9 @@
 """The constant L of Assumption A1, computed instead of assumed (math B8, D6).
 
-A1 is read on the location family p + ε (math B11): |U_h(p) − U_h(p')| ≤ L ‖p − p'‖, where
+Assumption A1 is about the location family p + ε (math B11): |U_h(p) − U_h(p')| ≤ L ‖p − p'‖, where
 U_h(p) = E V_{h+1}(Π_S(p + ε)) and distances are measured after division by the metric of the MDP.
-Each rule gives a number with its name and whether it is a proof; ``tightest`` picks the smallest.
+
+Each rule returns a number with its name, and whether it is proved. ``tightest`` picks the smallest.
 ``kernelmdp.planners.value_slopes`` has the rules that start from a solved MDP.
 """
 
@@ -19,7 +20,13 @@ from kernelmdp.numerics.checks import integer
 
 @dataclasses.dataclass(frozen=True)
 class LipschitzBound:
-    """L, the rule it came from, and whether that rule is a proof; infinity where none applies."""
+    """A bound of L.
+
+    Attributes:
+        value: The bound. Infinity if the rule does not apply.
+        rule: The name of the rule that gave it.
+        certified: Whether the rule is proved. False for estimates.
+    """
 
     value: float
     rule: str
@@ -28,10 +35,17 @@ class LipschitzBound:
 
 @dataclasses.dataclass(frozen=True)
 class LipschitzConstants:
-    """How fast mean reward and mean next state change with state and action, Euclidean norms.
+    """Lipschitz constants of mean reward and mean next state, in Euclidean norms.
 
-    |R̄(s, a) − R̄(s', a')| ≤ reward_state ‖s − s'‖ + reward_action ‖a − a'‖, likewise P̄. Along a
-    periodic axis distances, also those of mean next states, go around the circle.
+    |R̄(s, a) − R̄(s', a')| ≤ reward_state ‖s − s'‖ + reward_action ‖a − a'‖, and likewise for P̄.
+    Along a periodic axis all distances, also those of mean next states, are measured around the
+    circle.
+
+    Attributes:
+        reward_state: L_{R,s}, of the reward in the state.
+        reward_action: L_{R,a}, of the reward in the action.
+        transition_state: L_{P,s}, of the next state in the state.
+        transition_action: L_{P,a}, of the next state in the action.
     """
 
     reward_state: float
@@ -53,26 +67,55 @@ class LipschitzConstants:
         transition_slope: float,
         offset_slope: float = 0.0,
     ) -> "LipschitzConstants":
-        """From RKHS norms B and kernel constants Λ: L_R = B_R Λ_R, L_P = B_P Λ_Z (math D6).
+        """Compute the constants from RKHS norms: L_R = B_R Λ_R, L_P = B_P Λ_Z (math D6).
 
-        ``offset_slope`` is added in the state for a known prior mean, 1 for "the state stays".
+        Args:
+            reward_norm: RKHS norm B_R of the reward.
+            reward_slope: Constant Λ_R of the reward kernel.
+            transition_norm: RKHS norm B_P of the transition.
+            transition_slope: Constant Λ_Z of the transition kernel.
+            offset_slope: Slope in the state of a known prior mean, which is added to L_{P,s}. It is
+                1 if the prior mean is the current state.
+
+        Returns:
+            The constants.
         """
         reward, transition = reward_norm * reward_slope, transition_norm * transition_slope
         return LipschitzConstants(reward, reward, transition + offset_slope, transition)
 
     def slopes(self, horizon: int) -> np.ndarray:
-        """L_{V,h} for h = 1..H + 1: L_{V,H+1} = 0, L_{V,h} = L_{R,s} + L_{V,h+1} L_{P,s}."""
-        found = [0.0]
+        """Compute the Lipschitz constants of the values.
+
+        L_{V,H+1} = 0, L_{V,h} = L_{R,s} + L_{V,h+1} L_{P,s}.
+
+        Args:
+            horizon: The number of periods H.
+
+        Returns:
+            L_{V,h} for h = 1..H + 1, (H + 1,).
+        """
+        slopes = [0.0]
         for _ in range(integer("horizon", horizon, least=1)):
-            found.append(self.reward_state + found[-1] * self.transition_state)
-        return np.array(found[::-1])
+            slopes.append(self.reward_state + slopes[-1] * self.transition_state)
+        return np.array(slopes[::-1])
 
 
 def gaussian_noise_bound(mdp: MDP, *, span: float | None = None) -> LipschitzBound:
-    """L ≤ max_h span(V_{h+1}) / √(2πv), free with Gaussian noise (math B8, P9).
+    """Bound L by the Gaussian noise: L ≤ max_h span(V_{h+1}) / √(2πv) (math B8, P9).
 
-    Without ``span``, a bound of the spans, (highest − lowest mean reward)·(H − 1). v is the
-    smallest noise variance over the axes in metric units. Projection to S cannot increase it.
+    It needs no assumption on the means. v is the smallest noise variance over the axes, in metric
+    units. Projection to the state space S cannot increase the bound.
+
+    Args:
+        mdp: The MDP.
+        span: A bound of max_h span(V_{h+1}). The default is
+            (highest − lowest mean reward)·(H − 1).
+
+    Returns:
+        The bound. It is certified unless the size of the noise is an estimate.
+
+    Raises:
+        ArgumentError: If the span is negative or NaN.
     """
     rule = "Gaussian noise"
     certified = not mdp.transition_noise.estimated
@@ -88,10 +131,19 @@ def gaussian_noise_bound(mdp: MDP, *, span: float | None = None) -> LipschitzBou
 def smoothness_bound(
     constants: LipschitzConstants, horizon: int, *, metric: tuple[float, ...] = (1.0,)
 ) -> LipschitzBound:
-    """L ≤ L_{V,2} = L_{R,s} Σ_{j=0}^{H−2} L_{P,s}^j (math D6).
+    """Bound L by smoothness: L ≤ L_{V,2} = L_{R,s} Σ_{j=0}^{H−2} L_{P,s}^j (math D6).
 
-    The constants are Euclidean, so that L in metric units is larger by max(metric). Not for a
-    finite set of states, where rounding to the nearest state is not Lipschitz.
+    It does not hold for a finite set of states, where rounding to the nearest state is not
+    Lipschitz.
+
+    Args:
+        constants: Lipschitz constants of R̄ and P̄.
+        horizon: The number of periods H.
+        metric: The metric of the MDP. The constants are Euclidean, so L in metric units is larger
+            by max(metric).
+
+    Returns:
+        The bound.
     """
     return LipschitzBound(float(constants.slopes(horizon)[1]) * max(metric), "smoothness", True)
 
@@ -106,17 +158,40 @@ def rkhs_bound(
     offset_slope: float = 0.0,
     metric: tuple[float, ...] = (1.0,),
 ) -> LipschitzBound:
-    """L ≤ B_R Λ_R Σ_{j=0}^{H−2} (B_P Λ_Z)^j (math D6), infinite where a kernel has no finite Λ."""
-    numbers = (reward_norm, reward_slope, transition_norm, transition_slope, offset_slope)
-    if any(map(math.isinf, numbers)) and min(numbers) >= 0:
+    """Bound L by RKHS norms: L ≤ B_R Λ_R Σ_{j=0}^{H−2} (B_P Λ_Z)^j (math D6).
+
+    Args:
+        reward_norm: RKHS norm B_R of the reward.
+        reward_slope: Constant Λ_R of the reward kernel.
+        transition_norm: RKHS norm B_P of the transition.
+        transition_slope: Constant Λ_Z of the transition kernel.
+        horizon: The number of periods H.
+        offset_slope: Slope in the state of a known prior mean of the next state.
+        metric: The metric of the MDP.
+
+    Returns:
+        The bound. It is infinite if a kernel has no finite Λ.
+    """
+    norms = (reward_norm, reward_slope, transition_norm, transition_slope, offset_slope)
+    if any(map(math.isinf, norms)) and min(norms) >= 0:
         return LipschitzBound(math.inf, "RKHS norms", True)
-    constants = LipschitzConstants.from_norms(*numbers)
+    constants = LipschitzConstants.from_norms(*norms)
     bound = smoothness_bound(constants, horizon, metric=metric)
     return dataclasses.replace(bound, rule="RKHS norms")
 
 
 def tightest(*candidates: LipschitzBound) -> LipschitzBound:
-    """The smallest of the candidates; it keeps the name of its rule."""
+    """Pick the smallest of several bounds.
+
+    Args:
+        *candidates: The bounds.
+
+    Returns:
+        The smallest, with the name of its rule.
+
+    Raises:
+        ArgumentError: If there are no candidates.
+    """
     if not candidates:
         raise ArgumentError("candidates", "at least one bound", "none")
     return min(candidates, key=lambda bound: bound.value)

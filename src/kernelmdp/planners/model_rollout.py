@@ -1,7 +1,7 @@
-"""What sequences of actions would earn in an MDP, or in the best member of a family.
+"""Returns of action sequences in an MDP, or in the best member of a family.
 
-In a family the next state is a decision too: where among the plausible ones it lies (hallucinated
-control, Curi et al. 2020). It searches the same members as math D1, step by step, without a table.
+In a family the choice among the plausible next states is a decision too (hallucinated control,
+Curi et al. 2020). The search covers the same members as math D1, step by step and without a table.
 """
 
 from typing import Any
@@ -15,18 +15,34 @@ from kernelmdp.mdp.model import Prediction
 from kernelmdp.planners.action_selection import optimistic_rewards
 from kernelmdp.types import Period
 
-#: Ways to choose the next state of a family.
+#: Ways to choose the next state of a family: search the ball of plausible states, search the box
+#: around it, or add a bonus to the reward instead.
 OPTIMISM = ("ball", "box", "bonus")
 
 
 def prediction_shapes(mdp: MDP) -> Prediction:
-    """The shapes of what the model says of one point: which widths it has."""
+    """Find out which widths the predictions of an MDP have, without a computation.
+
+    Args:
+        mdp: The MDP or family.
+
+    Returns:
+        The shapes of the prediction at one point.
+    """
     point = jax.ShapeDtypeStruct((1, mdp.points.dimension), jnp.result_type(float))
     return jax.eval_shape(lambda points: mdp.model(points), point)
 
 
 def hallucinated_dimension(mdp: MDP, optimism: str) -> int:
-    """Numbers that choose the next state at each step: m, or 0 where there is nothing to choose."""
+    """Count the numbers that choose the next state at each step.
+
+    Args:
+        mdp: The MDP or family.
+        optimism: One of ``OPTIMISM``.
+
+    Returns:
+        The dimension m of the state, or 0 if there is nothing to choose.
+    """
     prediction = prediction_shapes(mdp)
     return 0 if prediction.certain or optimism == "bonus" else mdp.states.dimension
 
@@ -42,46 +58,59 @@ def rollout_returns(
     optimism: str,
     terminal_velocity_penalty: float = 0.0,
 ) -> Float[Array, " n"]:
-    """Sums of (optimistic) mean rewards from a state on, mean over P draws of the noise.
+    """Sum the (optimistic) mean rewards of n action sequences, and average over noise draws.
 
-    ``hallucinated_control`` in [−1, 1]^m chooses among plausible next states (k = 0: none). Every sequence meets
-    the same noise. Steps after the last period of the episode earn nothing. Where an episode may
-    end, up to ``terminal_velocity_penalty`` of a step's reward is taken off for changes of the state in the last step:
-    of plans that earn the same, one that ends at rest is the likeliest to last.
+    All sequences meet the same noise. Steps after the last period of the episode earn nothing.
+
+    Args:
+        mdp: The MDP or family.
+        start: The state from which the sequences start, (m,).
+        period: The period of their first step, counted from 0.
+        actions: The sequences, (n, T, q).
+        hallucinated_control: Numbers in [−1, 1] that choose among the plausible next states,
+            (n, T, k). k is m, or 0 if there is nothing to choose.
+        noise: P draws of the transition's noise, (T, P, m). None means no noise.
+        optimism: One of ``OPTIMISM``.
+        terminal_velocity_penalty: For MDPs with termination, the largest share of a step's reward
+            that is subtracted if the state changes in the last step. Among plans with equal
+            returns, a plan that ends at rest is likeliest to last.
+
+    Returns:
+        The returns, (n,).
     """
     count, steps = actions.shape[:2]
     particles = 1 if noise is None else noise.shape[1]
     rows = count * particles
 
-    def spread(decisions: Float[Array, "n w"]) -> Float[Array, "N w"]:
+    def repeated(decisions: Float[Array, "n w"]) -> Float[Array, "N w"]:
         return jnp.repeat(decisions, particles, axis=0) if particles > 1 else decisions
 
-    def one(carry: tuple[PyTree, ...], now: tuple[PyTree, ...]) -> tuple[Any, Any]:
-        states, total, over = carry
-        action, chosen, shock, live = now
-        points = jnp.concatenate([states, spread(action)], axis=1)
-        rewards, after = _optimistic_prediction(mdp, mdp.model(points), spread(chosen), optimism)
-        if shock is not None:
-            after = after + jnp.tile(shock, (count, 1))
+    def one_step(carry: tuple[PyTree, ...], inputs: tuple[PyTree, ...]) -> tuple[Any, Any]:
+        states, total, ended = carry
+        action, control, noise_draws, active = inputs
+        points = jnp.concatenate([states, repeated(action)], axis=1)
+        rewards, after = _optimistic_prediction(mdp, mdp.model(points), repeated(control), optimism)
+        if noise_draws is not None:
+            after = after + jnp.tile(noise_draws, (count, 1))
         after = mdp.states.nearest(after)
-        if over is None:
-            return (after, total + jnp.where(live, rewards, 0.0), None), None
-        after = jnp.where(over[:, None], states, after)
-        earned = jnp.where(live & ~over, rewards, 0.0)
-        change = mdp.states.difference(after, states) ** 2
-        return (after, total + earned, over | _ends(mdp, points, after)), (earned, change)
+        if ended is None:
+            return (after, total + jnp.where(active, rewards, 0.0), None), None
+        after = jnp.where(ended[:, None], states, after)
+        earned = jnp.where(active & ~ended, rewards, 0.0)
+        squared_change = mdp.states.difference(after, states) ** 2
+        return (after, total + earned, ended | _ends(mdp, points, after)), (earned, squared_change)
 
-    live = period + jnp.arange(steps) < mdp.horizon
-    now = (jnp.moveaxis(actions, 1, 0), jnp.moveaxis(hallucinated_control, 1, 0), noise, live)
+    active = period + jnp.arange(steps) < mdp.horizon
+    inputs = (jnp.moveaxis(actions, 1, 0), jnp.moveaxis(hallucinated_control, 1, 0), noise, active)
     states = jnp.broadcast_to(start[None, :], (rows, start.shape[0]))
-    over = None if mdp.termination is None else jnp.zeros(rows, bool)
-    begin = (states, jnp.zeros(rows, states.dtype), over)
-    (_, total, _), path = jax.lax.scan(one, begin, now)
+    ended = None if mdp.termination is None else jnp.zeros(rows, bool)
+    initial = (states, jnp.zeros(rows, states.dtype), ended)
+    (_, total, _), path = jax.lax.scan(one_step, initial, inputs)
     if path is not None and terminal_velocity_penalty:
-        earned, changes = path
-        typical = jnp.mean(changes, axis=(0, 1)) + 1e-12
-        moved = jnp.sum(changes[-1] / typical[None, :], axis=1)
-        total = total - terminal_velocity_penalty * jnp.mean(jnp.abs(earned)) * moved / (1 + moved)
+        earned, squared_changes = path
+        typical = jnp.mean(squared_changes, axis=(0, 1)) + 1e-12
+        speed = jnp.sum(squared_changes[-1] / typical[None, :], axis=1)
+        total = total - terminal_velocity_penalty * jnp.mean(jnp.abs(earned)) * speed / (1 + speed)
     return jnp.mean(total.reshape(count, particles), axis=1)
 
 
@@ -93,7 +122,19 @@ def rollout_step(
     *,
     optimism: str,
 ) -> tuple[Float[Array, " n"], Float[Array, "n m"], Bool[Array, " n"]]:
-    """Rewards, next states without noise, and whether the episode ends there."""
+    """Predict one step of n rollouts without noise.
+
+    Args:
+        mdp: The MDP or family.
+        states: The states, (n, m).
+        actions: The actions, (n, q).
+        hallucinated_control: Numbers in [−1, 1] that choose among the plausible next states,
+            (n, k).
+        optimism: One of ``OPTIMISM``.
+
+    Returns:
+        Rewards (n,), next states (n, m), and whether the episode ends there (n,).
+    """
     points = jnp.concatenate([states, actions], axis=1)
     rewards, after = _optimistic_prediction(mdp, mdp.model(points), hallucinated_control, optimism)
     after = mdp.states.nearest(after)
@@ -109,7 +150,7 @@ def _ends(mdp: MDP, points: Array, after: Array) -> Bool[Array, " N"]:
 def _optimistic_prediction(
     mdp: MDP, prediction: Prediction, hallucinated_control: Float[Array, "N k"], optimism: str
 ) -> tuple[Float[Array, " N"], Float[Array, "N m"]]:
-    """The best plausible reward, and the plausible next state that ``hallucinated_control`` chooses."""
+    """The best plausible reward, and the plausible next state that the control chooses."""
     rewards = optimistic_rewards(prediction, mdp.reward_range)
     if prediction.certain:
         return rewards, prediction.state
@@ -121,7 +162,7 @@ def _optimistic_prediction(
         return rewards, prediction.state + prediction.sides * hallucinated_control
     metric = jnp.asarray(mdp.metric)[None, :]
     if optimism == "ball":
-        # The root of a number that is never 0: so it has a slope everywhere.
+        # The argument of the square root is never 0, so its derivative is always finite.
         square = jnp.sum(hallucinated_control**2, axis=1, keepdims=True)
         hallucinated_control = hallucinated_control / jnp.sqrt(jnp.maximum(1.0, square))
     if prediction.root is None:
@@ -133,7 +174,7 @@ def _optimistic_prediction(
         return rewards, prediction.state + jnp.einsum(
             "nij,nj->ni", prediction.root, hallucinated_control
         )
-    # The smallest box around the ellipsoid: its sides are the lengths of the root's rows.
+    # The sides of the smallest box around the ellipsoid are the norms of the rows of its root.
     return rewards, prediction.state + jnp.linalg.norm(
         prediction.root, axis=2
     ) * hallucinated_control

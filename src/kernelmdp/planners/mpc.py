@@ -1,8 +1,8 @@
-"""Model-predictive control: at every period search for the best actions of the next few, take the
-first, and think again.
+"""Model-predictive control: search the best actions of the next periods, at every period again.
 
-No table is laid over the states, so their number of coordinates hardly matters. The plan is as good
-as the search, and sees as far as its horizon: no error is known.
+Only the first action of each search is taken. There is no table over the states, so the number of
+their coordinates hardly matters. The plan is as good as the search, and looks as far ahead as its
+horizon. Its error is unknown.
 """
 
 import dataclasses
@@ -38,21 +38,44 @@ from kernelmdp.types import ArrayLike, Key, Period
 
 @dataclasses.dataclass(frozen=True)
 class MPCPlanner(Planner):
-    """Plans ``horizon`` steps ahead at every period, by the improved cross-entropy method.
+    """Plans some steps ahead at every period, by the improved cross-entropy method (iCEM).
 
-    Each of ``iterations`` turns scores ``samples`` sequences of actions and moves towards the
-    ``elites`` best of them; a share ``reuse_fraction`` of these stays for the next turn and period, and
-    ``momentum`` is what stays of the law they were drawn from. A share ``exploration_fraction`` of every turn
-    is drawn as if nothing were known: where rewards are sparse, the best of the first turn are
-    those that do nothing. Draws have the spectrum f^−``noise_exponent`` along time, and
-    ``initial_std`` of half the range of actions as their first deviation. Returns are means over
-    ``particles`` draws of the transition's noise, or without noise for 1; by default 4 where there
-    is noise of a known size. The best is then bettered
-    ``ilqr_iterations`` times by linear-quadratic regulation along its path (not for finite actions). The
-    first period of an episode takes the best of ``first_rounds`` searches, each polished as many
-    times more: what is begun on one hill is seldom ended on another. ``optimism`` says how a
-    family's next state is chosen: searched in the "ball" of plausible ones, in the "box" around it,
-    or not at all with a "bonus" of L times its radius.
+    Each iteration scores sequences of actions, and fits the distribution of the draws to the best
+    of them. The best sequence is then refined by iterative linear-quadratic regulation (iLQR), but
+    not for finite actions.
+
+    Attributes:
+        horizon: Number of steps that a plan looks ahead.
+        samples: Number of sequences that each iteration scores.
+        elites: Number of the best sequences to which the distribution is fitted.
+        iterations: Number of iterations of a search.
+        reuse_fraction: Share of the elites that is tried again in the next iteration and period.
+        exploration_fraction: Share of each iteration that is drawn from the initial distribution.
+            Where rewards are sparse, the best sequences of the first iteration are those that do
+            nothing.
+        noise_exponent: Draws have the spectrum f^−noise_exponent along time.
+        momentum: Share of the old distribution in a fit.
+        initial_std: First standard deviation of the draws, as a share of half the range of actions.
+        particles: Draws of the transition's noise over which returns are averaged; 1 means no
+            noise. None means ``noise_particles`` if there is noise of known size, and 1 otherwise.
+        first_rounds: Number of searches in the first period of an episode, of which the best is
+            taken. Each is refined this many times longer. A later search seldom leaves the hill on
+            which the first one ended.
+        ilqr_iterations: Number of iLQR iterations after each search; 0 for none.
+        optimism: How the next state of a family is chosen: searched in the "ball" of plausible
+            states, searched in the "box" around it, or replaced by a "bonus" of L times the radius.
+        noise_particles: Draws of noise of known size if ``particles`` is None. Without them the
+            planner fails on the noisy cart-pole with the true model. With 4 it succeeds.
+        terminal_velocity_penalty: Where episodes may end, the share of a step's reward that changes
+            of the state in the last step of a plan may cost. Among plans with equal returns, one
+            that ends at rest lasts longest.
+        ilqr_regularisers: Penalties on changes of the decisions in iLQR, in units of the mean
+            reward for a large change. They range from a free step to one that hardly moves.
+        ilqr_step_lengths: Step lengths that iLQR tries with each regulariser.
+        minimum_share: For finite actions, the share of the uniform distribution in a fit, so that
+            no action dies out.
+        carry_over: For finite actions, the share of the probabilities that carries over to the next
+            period.
 
     >>> from kernelmdp import Box
     >>> from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
@@ -84,18 +107,10 @@ class MPCPlanner(Planner):
     first_rounds: int = 10
     ilqr_iterations: int = 2
     optimism: str = "ball"
-    #: Draws of the noise where it is known and ``particles`` are not given: without them the true
-    #: model's planner loses the noisy cart-pole, with 4 it does not.
     noise_particles: int = 4
-    #: Share of a step's reward that changes of the state in the last step of a plan may cost, where
-    #: episodes may end: of plans that earn the same, one that ends at rest lasts longest.
     terminal_velocity_penalty: float = 0.01
-    #: Prices of change of the polish, in units of the mean reward for a large change of a decision,
-    #: and lengths of step tried with each: from a free step to one that hardly moves.
     ilqr_regularisers: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0)
     ilqr_step_lengths: tuple[float, ...] = (1.0, 0.4, 0.1)
-    #: Of finite actions: the least share of an option, so that none dies out, and the share of the
-    #: frequencies carried from one period to the next.
     minimum_share: float = 0.02
     carry_over: float = 0.5
 
@@ -112,7 +127,7 @@ class MPCPlanner(Planner):
         for name in ("reuse_fraction", "momentum", "exploration_fraction"):
             if not 0 <= getattr(self, name) < 1:
                 raise ArgumentError(name, "at least 0 and below 1", getattr(self, name))
-        # Were all samples elites, no turn would choose anything.
+        # If all samples were elites, an iteration would select nothing.
         least = 2 * self.elites + 1
         if integer("samples", self.samples, least=1) < least:
             raise ArgumentError(
@@ -120,7 +135,19 @@ class MPCPlanner(Planner):
             )
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> "MPCPlan":
-        """A policy that plans in this MDP, or in the best member of a family, at every period."""
+        """Make a policy that plans in an MDP, or in the best member of a family, at every period.
+
+        Args:
+            mdp: The MDP or family. Its states are no table, its actions a box or a finite set.
+            start: Not used.
+            key: Decides all draws of the searches.
+
+        Returns:
+            The plan. Nothing is searched before the first action.
+
+        Raises:
+            ArgumentError: If the MDP or the optimism is not supported.
+        """
         if mdp.transition_noise.categorical:
             raise ArgumentError("planner", "'grid' for a table", "'mpc'")
         if len(mdp.actions.parts) > 1:
@@ -136,15 +163,29 @@ class MPCPlanner(Planner):
         return MPCPlan(policy=MPC(mdp, key, self))
 
     def particles_in(self, mdp: MDP) -> int:
-        """How many draws of the noise plans meet."""
+        """Return the number of noise draws over which returns are averaged.
+
+        Args:
+            mdp: The MDP to plan in.
+
+        Returns:
+            The number; 1 means that plans have no noise.
+        """
         if self.particles is not None:
             return self.particles
         noise = mdp.transition_noise
-        sizes = noise.standard_deviations(mdp.mean_dimension)
-        return self.noise_particles if sizes.any() and not noise.estimated else 1
+        deviations = noise.standard_deviations(mdp.mean_dimension)
+        return self.noise_particles if deviations.any() and not noise.estimated else 1
 
     def search(self, mdp: MDP) -> CrossEntropySearch:
-        """The search of one decision."""
+        """Make the search of one period.
+
+        Args:
+            mdp: The MDP to plan in.
+
+        Returns:
+            The search over actions and hallucinated controls.
+        """
         steps = min(self.horizon, mdp.horizon)
         return CrossEntropySearch(
             proposals=_proposals(
@@ -155,24 +196,24 @@ class MPCPlanner(Planner):
             elites=self.elites,
             reused=max(1, round(self.reuse_fraction * self.elites)),
             momentum=self.momentum,
-            exponent=self.noise_exponent,
+            noise_exponent=self.noise_exponent,
             explorers=round(self.exploration_fraction * (self.samples - self.elites)),
         )
 
 
 def _proposals(
-    planner: MPCPlanner, actions: Domain, hallucinated_control: int, steps: int
+    planner: MPCPlanner, actions: Domain, control_dimension: int, steps: int
 ) -> tuple[ProposalDistribution, ...]:
-    """The laws of actions and of luck, a number in [−1, 1] for each coordinate of the state."""
-    first: ProposalDistribution
+    """The distributions of actions and of hallucinated controls, which are in [−1, 1]."""
+    action_proposal: ProposalDistribution
     if actions.points is not None:
-        first = CategoricalProposal(
+        action_proposal = CategoricalProposal(
             steps, actions.points, planner.minimum_share, planner.carry_over
         )
     else:
-        first = _coloured(planner, steps, actions.bounds, actions.extent)
-    ends = -np.ones(hallucinated_control), np.ones(hallucinated_control)
-    return first, _coloured(planner, steps, ends, ends)
+        action_proposal = _coloured(planner, steps, actions.bounds, actions.extent)
+    control_bounds = -np.ones(control_dimension), np.ones(control_dimension)
+    return action_proposal, _coloured(planner, steps, control_bounds, control_bounds)
 
 
 def _coloured(
@@ -187,15 +228,20 @@ def _coloured(
 
 
 class MPC(Policy):
-    """Plans at every period in an MDP that stays as it was at the start of the episode.
+    """Plans at every period in an MDP that is fixed during the episode.
 
-    ``actions`` plan from nothing, so they are a function of state and period; ``decide`` goes on
-    from what was planned at the period before.
+    ``actions`` starts each search from the initial distribution, so it is a function of state and
+    period. ``decide`` starts from the result of the search at the period before.
+
+    Attributes:
+        mdp: The MDP or family to plan in.
+        key: Decides all draws of the searches.
+        planner: The settings.
 
     >>> import kernelmdp as km
     >>> env = km.make("cartpole-swingup")
     >>> plan = km.MPCPlanner(horizon=5).plan(env.mdp, key=jax.random.key(0))
-    >>> type(plan.policy).__name__  # nothing is searched before it is asked for an action
+    >>> type(plan.policy).__name__  # nothing is searched before the first action
     'MPC'
     """
 
@@ -222,7 +268,17 @@ class MPC(Policy):
     def replan(
         self, memory: SearchState, states: Float[Array, "n m"], period: Period
     ) -> tuple[Float[Array, "n q"], Float[Array, " n"], SearchState]:
-        """Actions, the returns they are planned to begin, and the memory after."""
+        """Search for the best actions in n states.
+
+        Args:
+            memory: The states of the n searches, from ``reset`` or from the period before.
+            states: The states of the MDP, (n, m).
+            period: The period, counted from 0.
+
+        Returns:
+            Actions (n, q), the planned returns from this period on (n,), and the memory for the
+            next period.
+        """
         planner, mdp = self.planner, self.mdp
         search = planner.search(mdp)
         search_key, noise_key = jax.random.split(jax.random.fold_in(self.key, period))
@@ -231,12 +287,12 @@ class MPC(Policy):
             shape = (search.proposals[0].steps, particles, mdp.states.dimension)
             noise = mdp.transition_noise.draw(shape, key=noise_key)
 
-        # With nothing remembered yet, and all of the episode to come, it is worth thinking longer.
+        # The first period has no memory and the whole episode ahead, so it is searched longer.
         rounds = jnp.where(jnp.asarray(period) == 0, planner.first_rounds, 1)
 
-        def one(memory: SearchState, state: Array) -> tuple[Array, Array, SearchState]:
-            def worth(decisions: Array, terminal_velocity_penalty: float = 0.0) -> Array:
-                actions, hallucinated_control = search.split(decisions)
+        def replan_state(memory: SearchState, state: Array) -> tuple[Array, Array, SearchState]:
+            def returns(decisions: Array, terminal_velocity_penalty: float = 0.0) -> Array:
+                actions, hallucinated_control = search.decode(decisions)
                 optimism = planner.optimism
                 return rollout_returns(
                     mdp,
@@ -250,25 +306,25 @@ class MPC(Policy):
                 )
 
             def score(decisions: Array) -> Array:
-                return worth(decisions, planner.terminal_velocity_penalty)
+                return returns(decisions, planner.terminal_velocity_penalty)
 
             def refine(decisions: Array) -> Array:
                 return self._ilqr_refined(
                     search, state, period, decisions, planner.ilqr_iterations * rounds
                 )
 
-            slopes = planner.ilqr_iterations > 0 and not mdp.actions.finite
-            found, after = search(
-                memory, score, key=search_key, rounds=rounds, refine=refine if slopes else None
+            refines = planner.ilqr_iterations > 0 and not mdp.actions.finite
+            best, after = search(
+                memory, score, key=search_key, rounds=rounds, refine=refine if refines else None
             )
-            best = found.score if mdp.termination is None else worth(found.decisions[None])[0]
-            return search.split(found.decisions[0])[0], best, after
+            value = best.score if mdp.termination is None else returns(best.decisions[None])[0]
+            return search.decode(best.decisions[0])[0], value, after
 
         if states.shape[0] > 1:
-            return jax.vmap(one)(memory, states)
-        # One episode needs no further axis, which would only cost.
-        alone = one(jax.tree.map(lambda leaf: leaf[0], memory), states[0])
-        return jax.tree.map(lambda leaf: leaf[None], alone)
+            return jax.vmap(replan_state)(memory, states)
+        # For one state ``vmap`` would only cost time.
+        single = replan_state(jax.tree.map(lambda leaf: leaf[0], memory), states[0])
+        return jax.tree.map(lambda leaf: leaf[None], single)
 
     def _ilqr_refined(
         self,
@@ -280,16 +336,16 @@ class MPC(Policy):
     ) -> Array:
         mdp, planner = self.mdp, self.planner
 
-        def step(states: Array, chosen: Array) -> tuple[Array, Array, Array]:
-            actions, hallucinated_control = search.split(chosen)
+        def step(states: Array, state_decisions: Array) -> tuple[Array, Array, Array]:
+            actions, hallucinated_control = search.decode(state_decisions)
             return rollout_step(
                 mdp, states, actions, hallucinated_control, optimism=planner.optimism
             )
 
-        boxes = [law for law in search.proposals if isinstance(law, ColouredGaussian)]
+        boxes = [p for p in search.proposals if isinstance(p, ColouredGaussian)]
         low, high, scale = (
-            jnp.asarray([number for law in boxes for number in getattr(law, name)])
-            for name in ("low", "high", "spread")
+            jnp.asarray([number for box in boxes for number in getattr(box, name)])
+            for name in ("low", "high", "initial_std")
         )
         return ilqr_refine(
             step,
@@ -298,21 +354,27 @@ class MPC(Policy):
             low=low,
             high=high,
             scale=scale,
-            live=jnp.asarray(period) + jnp.arange(decisions.shape[0]) < mdp.horizon,
+            active=jnp.asarray(period) + jnp.arange(decisions.shape[0]) < mdp.horizon,
             difference=mdp.states.difference,
             iterations=iterations,
-            prices=planner.ilqr_regularisers,
-            lengths=planner.ilqr_step_lengths,
+            regularisers=planner.ilqr_regularisers,
+            step_lengths=planner.ilqr_step_lengths,
         )
 
 
 class MPCPlan(Plan):
-    """A policy that plans as it goes; its value is known when it sees the end of the episode.
+    """A policy that plans at every period.
+
+    Its value is known if its horizon reaches the end of the episode.
+
+    Attributes:
+        policy: The policy.
+        error: NaN, because the error is unknown.
 
     >>> import kernelmdp as km
     >>> env = km.make("cartpole-swingup")
     >>> plan = km.MPCPlanner(horizon=5).plan(env.mdp, key=jax.random.key(0))
-    >>> plan.value(env.starts(jax.random.key(0)))  # it does not see the end of the episode
+    >>> plan.value(env.starts(jax.random.key(0)))  # 5 steps do not reach the end of the episode
     nan
     """
 
@@ -320,7 +382,14 @@ class MPCPlan(Plan):
     error: float = float("nan")
 
     def value(self, state: ArrayLike) -> float:
-        """The return planned at the first period; NaN when the episode is longer than the plan."""
+        """Compute the return that is planned at the first period.
+
+        Args:
+            state: The first state, (m,).
+
+        Returns:
+            The return. NaN if the episode is longer than the planner's horizon.
+        """
         if self.policy.planner.horizon < self.policy.mdp.horizon:
             return float("nan")
         return float(_planned_return(self.policy, np.asarray(state, float)[None, :]))

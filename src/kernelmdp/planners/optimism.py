@@ -1,20 +1,23 @@
-"""The best plausible next state: max of U over the set of plausible ones (math D1).
+"""The best plausible next state: the maximum of U over the set of plausible ones (math D1).
 
-Each way is a pair of steps. ``locate`` is done once an episode for all state-action pairs: where
-to read, in tables of the lattice. ``prepare`` turns U of one period into the table that ``read``
-then reads at those places. Nothing here depends on how the widths came about.
+Each backup has three steps. ``locate`` finds, once an episode for all state-action pairs, where to
+read tables of the lattice. ``prepare`` turns U of one period into a table. ``read`` reads that
+table at those places. No step depends on how the widths were computed.
 
-- Plain: no width; U at the mean.
-- Interval: one dimension; the exact maximum of the piecewise linear U over an interval, by a
-  sparse table of range maxima.
-- Discs: two dimensions or more; U dilated by balls of a ladder of radii, read by interpolation in
-  place and radius. Around a node, with a radius of the ladder, it is the maximum over all chords
-  through nodes; between nodes and rungs it is linear.
-- Boxes: two dimensions or more; U dilated along one axis after the other, for a ladder of sides.
-- Candidates: an ellipsoid in two dimensions or more; the best of finitely many members.
-- Simplex: tables; the best distribution in the ball, by bisection.
-- Bonus: U at the mean plus L times the radius (math D3), an upper bound without a search.
-The maxima of Discs, Boxes and Candidates are up to the lattice, not rounded up: no certificate.
+- ``PlainBackup``: no width; U at the mean.
+- ``IntervalBackup``: one dimension; the exact maximum of the piecewise linear U over an interval,
+  by a sparse table of range maxima.
+- ``BallBackup``: two dimensions or more; U dilated by balls of several radii, interpolated in place
+  and radius. At a node, for one of the radii, it is the maximum over all chords through nodes.
+- ``BoxBackup``: two dimensions or more; U dilated along one axis after the other, for several
+  sides.
+- ``EllipsoidBackup``: an ellipsoid in two dimensions or more; the best of finitely many members.
+- ``SimplexBackup``: tables; the best distribution in the ball, by Newton's method in a bracket.
+- ``BonusBackup``: U at the mean plus L times the radius (math D3), an upper bound without a search.
+- ``TableBonusBackup``: the same for tables.
+
+The maxima over balls, boxes and ellipsoids are accurate up to the lattice and not rounded up. They
+are no certificates.
 """
 
 from typing import NamedTuple
@@ -28,68 +31,77 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.model import Prediction
 from kernelmdp.mdp.noise import onto_simplex
 from kernelmdp.mdp.state_grid import StateGrid, Stencil, TablePositions
-from kernelmdp.planners.dilation import Boxes, Discs
+from kernelmdp.planners.dilation import BallBackup, BoxBackup
 from kernelmdp.planners.optimistic_backup import OptimisticBackup, running_maxima
 
-NARROWINGS, FAR = 16, 1e6  # of the ball in the simplex, and its largest multiplier
+#: Iterations that narrow the bracket of the multiplier in ``SimplexBackup``. More are more exact.
+MULTIPLIER_ITERATIONS = 16
+#: Largest multiplier in ``SimplexBackup``, for values scaled to [0, 1]. Its inverse is the least.
+LARGEST_MULTIPLIER = 1e6
+#: Lower limit of denominators, so that none is 0. It is below all numbers that occur otherwise.
 TINY = 1e-300
-DIRECTIONS, SHELLS = 16, (0.5, 1.0)  # of candidates in an ellipsoid
+#: Directions of the members of an ellipsoid: all of them in two dimensions, as many for each axis
+#: in more. More directions find better members and take longer.
+DIRECTIONS = 16
+#: Distances of these members from the centre, as shares of the way to the surface.
+SHELLS = (0.5, 1.0)
 
 
 class PlainBackup(OptimisticBackup):
-    """There is nothing to choose."""
+    """There is one plausible next state only."""
 
-    def locate(self, prediction: Prediction, ladder: Array, lipschitz: Array) -> TablePositions:
+    def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> TablePositions:
         return self.grid.stencil(prediction.state)
 
-    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+    def prepare(self, table: Float[Array, " M"], sizes: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: TablePositions) -> Float[Array, " n"]:
-        return places.read(prepared)
+    def read(self, prepared: Array, positions: TablePositions) -> Float[Array, " n"]:
+        return positions.read(prepared)
 
 
 class BonusBackup(OptimisticBackup):
-    """W(Π μ) + L ρ."""
+    """Adds a bonus for the radius ρ: W(Π μ) + L ρ."""
 
     def locate(
-        self, prediction: Prediction, ladder: Array, lipschitz: Array
+        self, prediction: Prediction, sizes: Array, lipschitz: Array
     ) -> tuple[TablePositions, Array]:
         assert prediction.radius is not None
         bonus = jnp.where(prediction.radius > 0, lipschitz * prediction.radius, 0.0)
         return self.grid.stencil(prediction.state), bonus
 
-    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+    def prepare(self, table: Float[Array, " M"], sizes: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: tuple[TablePositions, Array]) -> Float[Array, " n"]:
-        return places[0].read(prepared) + places[1]
+    def read(self, prepared: Array, positions: tuple[TablePositions, Array]) -> Float[Array, " n"]:
+        return positions[0].read(prepared) + positions[1]
 
 
 class TableBonusBackup(OptimisticBackup):
-    """Tables: ⟨p, V⟩ + ρ|V − mean(V)|, at most max V: the ball without "probabilities ≥ 0".
+    """Tables: ⟨p, V⟩ + ρ|V − mean(V)|, at most max V.
 
-    An upper bound of what ``SimplexBackup`` finds, for tables too large for a search.
+    This is the maximum over the ball without the constraint that probabilities are ≥ 0. So it is an
+    upper bound of ``SimplexBackup``, for tables that are too large for a search.
     """
 
-    def locate(
-        self, prediction: Prediction, ladder: Array, lipschitz: Array
-    ) -> tuple[Array, Array]:
+    def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> tuple[Array, Array]:
         assert prediction.radius is not None
         return onto_simplex(prediction.state), prediction.radius * self.metric[0]
 
-    def prepare(self, table: Float[Array, " M"], ladder: Array) -> tuple[Array, Array]:
+    def prepare(self, table: Float[Array, " M"], sizes: Array) -> tuple[Array, Array]:
         return table, jnp.linalg.norm(table - jnp.mean(table))
 
     def read(
-        self, prepared: tuple[Array, Array], places: tuple[Array, Array]
+        self, prepared: tuple[Array, Array], positions: tuple[Array, Array]
     ) -> Float[Array, " n"]:
-        (table, slope), (means, radius) = prepared, places
+        (table, slope), (means, radius) = prepared, positions
         bonus = jnp.where(slope > 0, radius * slope, 0.0)
         return jnp.minimum(means @ table + bonus, jnp.max(table))
 
 
-class _Range(NamedTuple):
+class _IntervalPositions(NamedTuple):
+    """Where to read: both ends, and the nodes between them as two windows of 2^level nodes."""
+
     ends: Stencil  # of both ends, (n, 4)
     first: Array
     last: Array
@@ -98,73 +110,84 @@ class _Range(NamedTuple):
 
 
 class IntervalBackup(OptimisticBackup):
-    """One dimension: the larger of both ends and of the nodes between them."""
+    """One dimension: the largest value at the two ends and at the nodes between them."""
 
-    def locate(self, prediction: Prediction, ladder: Array, lipschitz: Array) -> _Range:
+    def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> _IntervalPositions:
         assert prediction.radius is not None
         count, step = self.grid.lattice_shape[0], float(self.grid.spacing[0])
         origin = float(self.grid.lattice[0, 0])
-        place = (prediction.state[:, 0] - origin) / step
+        centre = (prediction.state[:, 0] - origin) / step
         reach = prediction.radius * self.metric[0] / step
         top = count - 1
-        if self.grid.states.periodic:  # three turns side by side; half a turn reaches everything
-            place, reach, top = (
-                jnp.mod(place, count) + count,
+        # A circle is unrolled to three turns. An interval of half a turn each way covers it.
+        if self.grid.states.periodic:
+            centre, reach, top = (
+                jnp.mod(centre, count) + count,
                 jnp.minimum(reach, count / 2),
                 (3 * count - 1),
             )
-        low, high = (jnp.clip(place + sign * reach, 0, top) for sign in (-1, 1))
+        low, high = (jnp.clip(centre + sign * reach, 0, top) for sign in (-1, 1))
         first, last = jnp.ceil(low).astype(jnp.int32), jnp.floor(high).astype(jnp.int32)
         length = jnp.maximum(last - first + 1, 1)
-        level = jnp.floor(jnp.log2(length.astype(place.dtype)) + 1e-9).astype(jnp.int32)
+        level = jnp.floor(jnp.log2(length.astype(centre.dtype)) + 1e-9).astype(jnp.int32)
         index, weight = [], []
         for end in (low, high):
             base = jnp.clip(jnp.floor(end), 0, top - 1)
-            share = end - base
+            fraction = end - base
             index += [base.astype(jnp.int32), base.astype(jnp.int32) + 1]
-            weight += [1 - share, share]
+            weight += [1 - fraction, fraction]
         ends = Stencil(jnp.stack(index, axis=1), jnp.stack(weight, axis=1))
         first = jnp.minimum(first, top)
-        return _Range(ends, first, jnp.maximum(last, 0), level, last < first)
+        return _IntervalPositions(ends, first, jnp.maximum(last, 0), level, last < first)
 
-    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Float[Array, "levels K"]:
-        """S[k, i] = max U[i .. i + 2^k − 1]."""
+    def prepare(self, table: Float[Array, " M"], sizes: Array) -> Float[Array, "levels K"]:
+        """Compute running maxima S[k, i] = max U[i .. i + 2^k − 1].
+
+        Args:
+            table: U on the lattice, (M,).
+            sizes: Not used.
+
+        Returns:
+            S, with K = M, or K = 3M on a circle.
+        """
         row = jnp.tile(table, 3) if self.grid.states.periodic else table
         return running_maxima(row, row.shape[0])
 
-    def read(self, prepared: Float[Array, "levels M"], places: _Range) -> Float[Array, " n"]:
-        ends = prepared[0][places.ends.where] * places.ends.weight
+    def read(
+        self, prepared: Float[Array, "levels M"], positions: _IntervalPositions
+    ) -> Float[Array, " n"]:
+        ends = prepared[0][positions.ends.where] * positions.ends.weight
         best = jnp.maximum(ends[:, 0] + ends[:, 1], ends[:, 2] + ends[:, 3])
-        back = places.last - (1 << places.level) + 1
+        second_window = positions.last - (1 << positions.level) + 1
         inside = jnp.maximum(
-            prepared[places.level, places.first], prepared[places.level, jnp.maximum(back, 0)]
+            prepared[positions.level, positions.first],
+            prepared[positions.level, jnp.maximum(second_window, 0)],
         )
-        return jnp.where(places.empty, best, jnp.maximum(best, inside))
+        return jnp.where(positions.empty, best, jnp.maximum(best, inside))
 
 
 class EllipsoidBackup(OptimisticBackup):
-    """An ellipsoid mean + root·(unit ball): the best of members spread over it."""
+    """An ellipsoid mean + root·(unit ball): the best of finitely many members."""
 
-    def locate(
-        self, prediction: Prediction, ladder: Array, lipschitz: Array
-    ) -> tuple[Array, Array]:
+    def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> tuple[Array, Array]:
         assert prediction.root is not None
         return prediction.state, prediction.root
 
-    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+    def prepare(self, table: Float[Array, " M"], sizes: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: tuple[Array, Array]) -> Float[Array, " n"]:
-        means, roots = places
+    def read(self, prepared: Array, positions: tuple[Array, Array]) -> Float[Array, " n"]:
+        means, roots = positions
 
-        def one(best: Array, unit: Array) -> tuple[Array, None]:
+        def try_member(best: Array, unit: Array) -> tuple[Array, None]:
             member = means + jnp.einsum("nij,j->ni", roots, unit)
             return jnp.maximum(best, self.grid.stencil(member).read(prepared)), None
 
         start = self.grid.stencil(means).read(prepared)
-        return lax.scan(one, start, jnp.asarray(self._units()))[0]
+        return lax.scan(try_member, start, jnp.asarray(self._unit_members()))[0]
 
-    def _units(self) -> np.ndarray:
+    def _unit_members(self) -> np.ndarray:
+        """Members of the unit ball, (k, m)."""
         m = self.grid.states.dimension
         if m == 2:
             angles = 2 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
@@ -180,62 +203,81 @@ class SimplexBackup(OptimisticBackup):
     """Tables: the best distribution p in the ball around the mean, max ⟨p, V⟩ (math D4).
 
     With the multiplier x of the ball's constraint the best p is the nearest distribution to
-    μ + x V, whose distance from μ grows with x: Newton's steps, kept inside a bracket, find
-    where the ball ends.
+    μ + x V. Its distance from μ grows with x. Newton steps inside a bracket find the x at which p
+    reaches the surface of the ball.
     """
 
-    def locate(
-        self, prediction: Prediction, ladder: Array, lipschitz: Array
-    ) -> tuple[Array, Array]:
+    def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> tuple[Array, Array]:
         assert prediction.radius is not None
         # The nearest distribution is no farther from the truth than the mean itself (math B14).
         return onto_simplex(prediction.state), prediction.radius * self.metric[0]
 
-    def prepare(self, table: Float[Array, " M"], ladder: Array) -> Array:
+    def prepare(self, table: Float[Array, " M"], sizes: Array) -> Array:
         return table
 
-    def read(self, prepared: Array, places: tuple[Array, Array]) -> Float[Array, " n"]:
-        means, radius = places
+    def read(self, prepared: Array, positions: tuple[Array, Array]) -> Float[Array, " n"]:
+        means, radius = positions
         low, high = jnp.min(prepared), jnp.max(prepared)
         span = jnp.maximum(high - low, TINY)
-        slopes = ((prepared - low) / span)[None, :]
+        scaled_values = ((prepared - low) / span)[None, :]
 
-        def at(amount: Array) -> tuple[Array, Array, Array]:
-            """p for a multiplier, its distance from the mean, and how fast that grows."""
-            point = onto_simplex(means + amount[:, None] * slopes)
-            apart = point - means
-            free = point > 0
-            share = jnp.sum(jnp.where(free, slopes, 0.0), axis=1) / jnp.sum(
-                free.astype(slopes.dtype), axis=1
+        def at(multiplier: Array) -> tuple[Array, Array, Array]:
+            """p for a multiplier, its distance from the mean, and the derivative of that."""
+            point = onto_simplex(means + multiplier[:, None] * scaled_values)
+            difference = point - means
+            positive = point > 0
+            mean_value = jnp.sum(jnp.where(positive, scaled_values, 0.0), axis=1) / jnp.sum(
+                positive.astype(scaled_values.dtype), axis=1
             )
-            along = jnp.where(free, slopes - share[:, None], 0.0)
-            length = jnp.linalg.norm(apart, axis=1)
-            return point, length, jnp.sum(apart * along, axis=1) / jnp.maximum(length, TINY)
+            derivative = jnp.where(positive, scaled_values - mean_value[:, None], 0.0)
+            distance = jnp.linalg.norm(difference, axis=1)
+            return (
+                point,
+                distance,
+                jnp.sum(difference * derivative, axis=1) / jnp.maximum(distance, TINY),
+            )
 
         def narrow(_: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             below, above, guess = state
-            _, length, growth = at(guess)
-            inside = length <= radius
+            _, distance, growth = at(guess)
+            inside = distance <= radius
             below, above = jnp.where(inside, guess, below), jnp.where(inside, above, guess)
-            newton = guess + (radius - length) / jnp.maximum(growth, TINY)
-            safe = (newton > below) & (newton < above)
-            return below, above, jnp.where(safe, newton, jnp.sqrt(below * above))
+            newton = guess + (radius - distance) / jnp.maximum(growth, TINY)
+            in_bracket = (newton > below) & (newton < above)
+            return below, above, jnp.where(in_bracket, newton, jnp.sqrt(below * above))
 
-        start = (jnp.full_like(radius, 1 / FAR), jnp.full_like(radius, FAR), radius)
-        below, above, _ = lax.fori_loop(0, NARROWINGS, narrow, start)
-        # What is left of the bracket: from its outer end back to the surface of the ball.
-        outer, length, _ = at(above)
-        drawn = means + jnp.minimum(1.0, radius / jnp.maximum(length, TINY))[:, None] * (
+        start = (
+            jnp.full_like(radius, 1 / LARGEST_MULTIPLIER),
+            jnp.full_like(radius, LARGEST_MULTIPLIER),
+            radius,
+        )
+        below, above, _ = lax.fori_loop(0, MULTIPLIER_ITERATIONS, narrow, start)
+        # The upper end of the bracket lies outside the ball. It is moved back to the surface.
+        outer, distance, _ = at(above)
+        on_surface = means + jnp.minimum(1.0, radius / jnp.maximum(distance, TINY))[:, None] * (
             outer - means
         )
-        best = jnp.maximum(drawn @ prepared, at(below)[0] @ prepared)
+        best = jnp.maximum(on_surface @ prepared, at(below)[0] @ prepared)
         return jnp.where(jnp.isfinite(radius), best, high)
 
 
 def backup_for(
     optimism: str, grid: StateGrid, metric: tuple[float, ...], prediction: Prediction
 ) -> OptimisticBackup:
-    """The way to choose, from what the outlook (or its shapes) has and the word given."""
+    """Choose the backup for the widths that a prediction has.
+
+    Args:
+        optimism: "ball" to search the set of plausible next states, "bonus" for a bonus instead.
+        grid: The nodes of the values and the lattice of U.
+        metric: The metric of the MDP, one number for each axis.
+        prediction: A prediction, or its shapes.
+
+    Returns:
+        The backup.
+
+    Raises:
+        ArgumentError: If the optimism does not suit the widths or the states.
+    """
     if prediction.certain:
         return PlainBackup(grid, metric)
     if grid.noise.categorical:
@@ -253,17 +295,25 @@ def backup_for(
     if prediction.root is not None:
         return EllipsoidBackup(grid, metric)
     if prediction.sides is not None:
-        return Boxes(grid, metric)
-    return IntervalBackup(grid, metric) if grid.states.dimension == 1 else Discs(grid, metric)
+        return BoxBackup(grid, metric)
+    return IntervalBackup(grid, metric) if grid.states.dimension == 1 else BallBackup(grid, metric)
 
 
 def with_radius(prediction: Prediction, metric: tuple[float, ...]) -> Prediction:
-    """In one dimension an ellipsoid or a box is an interval."""
+    """Replace ellipsoids and boxes by intervals in one dimension, where they are the same.
+
+    Args:
+        prediction: Predictions at n points.
+        metric: The metric of the MDP, one number for each axis.
+
+    Returns:
+        The predictions with a radius. In more dimensions they are unchanged.
+    """
     if prediction.state.shape[1] > 1 or prediction.certain or prediction.radius is not None:
         return prediction
     if prediction.sides is not None:
-        half = prediction.sides[:, 0]
+        half_width = prediction.sides[:, 0]
     else:
         assert prediction.root is not None
-        half = jnp.abs(prediction.root[:, 0, 0])
-    return prediction._replace(radius=half / metric[0], root=None, sides=None)
+        half_width = jnp.abs(prediction.root[:, 0, 0])
+    return prediction._replace(radius=half_width / metric[0], root=None, sides=None)

@@ -1,8 +1,8 @@
-"""The worst value a policy may have in a family of plausible MDPs (math A7, certificate ii).
+"""The worst value that a policy may have in a family of plausible MDPs (math A7, certificate ii).
 
-By induction over periods: with U̲ ≤ U, the least of U̲ over the plausible next states is at most U
-at the true one. So on the event that the truth is plausible, optimistic plan minus this value
-bounds the regret of the episode.
+By induction over periods: if U̲ ≤ U, the least of U̲ over the plausible next states is at most U at
+the true one. So if the truth is plausible, the optimistic value minus this value bounds the regret
+of the episode.
 """
 
 import math
@@ -23,10 +23,17 @@ from kernelmdp.planners.optimism import backup_for, with_radius
 def pessimistic_values(
     family: MDP, policy: Policy, grid: StateGrid, optimism: str = "ball"
 ) -> Float[Array, "H1 N"]:
-    """V̲^π_h at the nodes, h = 1..H + 1: rewards and next states at their plausible worst.
+    """Compute V̲^π_h at the nodes, with the worst plausible rewards and next states.
 
-    With "bonus" L times the radius is subtracted, for which L must bound the slope of U̲ itself,
-    as the Gaussian-noise bound does.
+    Args:
+        family: The family of plausible MDPs.
+        policy: The policy π.
+        grid: The grid of N nodes.
+        optimism: "ball" searches the set of plausible next states. "bonus" subtracts L times its
+            radius. L must then bound the slope of U̲ itself, as the Gaussian-noise bound does.
+
+    Returns:
+        The values for h = 1..H + 1, (H + 1, N).
     """
     nodes = jnp.asarray(grid.nodes)
     low, high = family.reward_range
@@ -35,16 +42,18 @@ def pessimistic_values(
         actions = policy.at_nodes(grid, period)
         prediction = family.model(jnp.concatenate([nodes, actions], axis=1))
         prediction = with_radius(prediction, family.metric)
-        chooser = backup_for(optimism, grid, family.metric, prediction)
-        ladder = chooser.ladder_for(prediction)
-        places = chooser.locate(prediction, ladder, family.lipschitz)
+        optimistic_backup = backup_for(optimism, grid, family.metric, prediction)
+        sizes = optimistic_backup.dilation_sizes(prediction)
+        positions = optimistic_backup.locate(prediction, sizes, family.lipschitz)
         # The least of U is minus the largest of −U.
-        worst = -chooser.read(chooser.prepare(-grid.expectation(after), ladder), places)
+        worst = -optimistic_backup.read(
+            optimistic_backup.prepare(-grid.expectation(after), sizes), positions
+        )
         reward = prediction.reward
         if prediction.reward_width is not None:
             reward = reward - prediction.reward_width
-        left: Any = (family.horizon - period).astype(worst.dtype)
-        bounds = [left * end if math.isfinite(end) else end for end in (low, high)]
+        periods_left: Any = (family.horizon - period).astype(worst.dtype)
+        bounds = [periods_left * end if math.isfinite(end) else end for end in (low, high)]
         values = jnp.clip(jnp.clip(reward, low, high) + worst, *bounds)
         return values, values
 

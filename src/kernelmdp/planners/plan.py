@@ -1,4 +1,4 @@
-"""What a planner returns: a policy, and what it was planned to be worth."""
+"""The result of a planner: a policy and its planned value."""
 
 import abc
 from typing import NamedTuple
@@ -13,7 +13,11 @@ from kernelmdp.types import ArrayLike
 
 
 class Plan(Module):
-    """A policy, the value it was planned to have, and what is known of that value's error.
+    """A policy, its planned value, and the error of that value.
+
+    Attributes:
+        policy: The policy.
+        error: The error of the planned value, at the start of the episode. NaN if it is unknown.
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
@@ -23,26 +27,36 @@ class Plan(Module):
     """
 
     policy: eqx.AbstractVar[Policy]
-    #: What is known of the error of the planned value at the state asked about; NaN when nothing.
     error: eqx.AbstractVar[float]
 
     @abc.abstractmethod
     def value(self, state: ArrayLike) -> float:
-        """The planned value of the first period at a state."""
+        """Return the planned value of the first period at a state.
+
+        Args:
+            state: The state, (m,).
+
+        Returns:
+            The value. NaN if the plan does not know it.
+        """
 
     @property
     def table(self) -> "ValueTable | None":
-        """Planned values of all periods on a grid of states, where the plan has them."""
+        """Planned values of all periods on a grid of states, or None for plans without a grid."""
         return None
 
     @property
     def planned(self) -> bool:
-        """Whether the policy was planned, rather than drawn by chance."""
+        """Whether a planner chose the policy. False for a policy of random actions."""
         return True
 
 
 class ValueTable(NamedTuple):
     """Planned values at the nodes of a grid, for periods 1 to H + 1.
+
+    Attributes:
+        values: The values, (H + 1, N).
+        grid: The grid of N nodes.
 
     >>> ValueTable._fields
     ('values', 'grid')
@@ -53,7 +67,11 @@ class ValueTable(NamedTuple):
 
 
 class UnplannedPolicy(Plan):
-    """A policy that nobody planned: its value is not known.
+    """A policy that no planner chose. Its value is unknown.
+
+    Attributes:
+        policy: The policy.
+        error: NaN, because the value is unknown.
 
     >>> import jax.numpy as jnp
     >>> from kernelmdp.mdp.policy import OpenLoopPolicy

@@ -1,4 +1,4 @@
-"""What a planner is: an MDP in, a plan out. Nothing else is asked of it."""
+"""The contract of planners: an MDP in, a plan out."""
 
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -14,7 +14,10 @@ from kernelmdp.types import ArrayLike, Key
 
 @runtime_checkable
 class Spaces(EpisodeSpaces, Protocol):
-    """Where a plan is made: what MDPs and problems have in common.
+    """State space, action space, horizon and transition noise: what MDPs and problems share.
+
+    Attributes:
+        transition_noise: The noise of the next state.
 
     >>> import kernelmdp as km
     >>> isinstance(km.make("riverswim").problem, Spaces)
@@ -27,54 +30,90 @@ class Spaces(EpisodeSpaces, Protocol):
 
 @runtime_checkable
 class Planner(Protocol):
-    """Plans for an MDP, or for the best member of a family of plausible ones.
+    """Plans for an MDP, or for the best member of a family of plausible MDPs.
 
-    ``plan`` is all that a planner must have. The other methods have defaults: derive from this
-    class to get them.
+    A planner must have ``plan``. The other methods have defaults: derive from this class to get
+    them.
+
+    Attributes:
+        uses_grid: Whether plans are tables over the states. State spaces then need bounds.
+        optimal: Whether plans are optimal up to the spacing of a grid, as the theorems assume.
+        replans: Whether the policy searches again at every state. Its actions then take longer.
+        approximate: Whether plans are optimal up to a tolerance that decreases with the episode,
+            as in the paper.
 
     >>> import kernelmdp as km
     >>> isinstance(km.MPCPlanner(), Planner)
     True
     """
 
-    #: Whether plans are tables over the states, for which state spaces need bounds.
     uses_grid: ClassVar[bool] = False
-    #: Whether plans are optimal but for the spacing of a grid: those the theorems are about.
     optimal: ClassVar[bool] = False
-
-    #: Whether the policy searches anew at every state, which takes a while.
     replans: ClassVar[bool] = False
-    #: Whether plans are good to a tolerance that falls with the episode, as the paper's are.
     approximate: ClassVar[bool] = False
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None, key: Key) -> Plan:
-        """A policy for the MDP, with its planned value.
+        """Plan a policy for an MDP.
 
         Args:
-            mdp: The MDP, or a family of plausible ones.
-            start: The state in which the episode starts, where it is known.
-            key: Of all that is random in the plan.
+            mdp: The MDP, or a family of plausible MDPs.
+            start: The state in which the episode starts, (m,). None if it is unknown.
+            key: Decides everything random in the plan.
+
+        Returns:
+            The policy with its planned value.
         """
         ...
 
     def query_points(self, spaces: Spaces) -> np.ndarray | None:
-        """All points z at which plans ask the model, (n, d); None when they are not known."""
+        """List the points z = (s, a) at which every plan evaluates the model.
+
+        Args:
+            spaces: An MDP or a problem.
+
+        Returns:
+            The points, (n, d). None if they are not known in advance.
+        """
         return None
 
     def solvable(self, mdp: MDP) -> bool:
-        """Whether the planner finds an optimum in this MDP; PSRL draws again until it does."""
+        """Return whether the planner finds an optimum in an MDP.
+
+        PSRL draws MDPs until one is solvable.
+
+        Args:
+            mdp: The MDP.
+
+        Returns:
+            Whether it can be solved.
+        """
         return True
 
     def for_episode(self, episode: int, *, horizon: int) -> "Planner":
-        """The planner for an episode, counted from 1."""
+        """Return the planner for an episode.
+
+        Args:
+            episode: The number of the episode, counted from 1.
+            horizon: The number of periods H.
+
+        Returns:
+            This planner, or one with the settings for the episode.
+        """
         return self
 
     @property
     def keeps_lipschitz(self) -> bool:
-        """Whether planned values keep to the L of the MDP."""
+        """Whether planned values obey the Lipschitz constant L of the MDP."""
         return True
 
     @classmethod
     def for_problem(cls, problem: Problem) -> "Planner":
-        """A planner with the sizes that suit a problem."""
+        """Make a planner with sizes that suit a problem.
+
+        Args:
+            problem: The problem to plan for.
+
+        Returns:
+            The planner.
+        """
         return cls()

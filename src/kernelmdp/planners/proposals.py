@@ -1,8 +1,8 @@
-"""Laws from which sequences of decisions are drawn, and how they move to the best of them.
+"""Distributions from which sequences of decisions are drawn, and their fit to the best sequences.
 
-A sequence has T steps of a few numbers. Draws are correlated along time: white noise mostly cancels
-itself out in a system with inertia, and its sequences all end near where they began (coloured
-noise, Pinneri et al. 2020).
+A sequence has T steps of a few numbers. Draws are correlated along time (coloured noise, Pinneri et
+al. 2020). White noise mostly cancels in a system with inertia, and all its sequences end near their
+beginning.
 """
 
 import abc
@@ -17,82 +17,145 @@ from jaxtyping import Array, Float, PyTree
 
 
 @functools.lru_cache(maxsize=32)
-def colouring(steps: int, exponent: float) -> np.ndarray:
-    """A matrix (T, 2T) that makes white noise one of spectrum f^−exponent, of variance 1.
+def colouring_matrix(steps: int, exponent: float) -> np.ndarray:
+    """Make the matrix that turns white noise into noise of spectrum f^−exponent and variance 1.
 
-    Half of a period of 2T steps: over a whole one the first and the last step would be alike.
+    The noise has a period of 2T steps, of which T are used. With a period of T steps, the first and
+    the last step would be alike.
+
+    Args:
+        steps: The number of steps T.
+        exponent: The exponent of the spectrum. 0 is white noise.
+
+    Returns:
+        The matrix, (T, 2T).
     """
     period = 2 * steps
     time = np.arange(steps)[:, None]
-    whole = np.arange(1, steps)[None, :]
-    angles = 2 * np.pi * whole * time / period
+    cycles = np.arange(1, steps)[None, :]
+    angles = 2 * np.pi * cycles * time / period
     waves = [np.ones((steps, 1)), np.cos(angles), np.sin(angles), np.cos(np.pi * time)]
     basis = np.concatenate(waves, axis=1)
-    turns = np.concatenate([[1], whole[0], whole[0], [steps]])  # a constant like the slowest wave
-    basis = basis * (turns / period) ** (-exponent / 2)
+    # The constant has frequency 0. It gets the weight of the slowest wave instead.
+    frequencies = np.concatenate([[1], cycles[0], cycles[0], [steps]])
+    basis = basis * (frequencies / period) ** (-exponent / 2)
     return basis / np.sqrt((basis**2).sum(axis=1, keepdims=True))
 
 
 @dataclasses.dataclass(frozen=True)
 class ProposalDistribution(abc.ABC):
-    """A law of sequences (T, width) with parameters that change; the rest is fixed."""
+    """A distribution of sequences of decisions, (T, width).
+
+    Only its parameters change during a search. They are passed to each method.
+
+    Attributes:
+        steps: The number of steps T.
+    """
 
     steps: int
 
     @property
     @abc.abstractmethod
     def width(self) -> int:
-        """Numbers in a decision."""
+        """How many numbers a decision has."""
 
     @abc.abstractmethod
-    def start(self) -> Any:
-        """Parameters when nothing is known."""
+    def initial(self) -> Any:
+        """Return the parameters before any search.
+
+        Returns:
+            The parameters, a pytree.
+        """
 
     @abc.abstractmethod
-    def drawn(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
-        """Sequences from coloured noise of variance 1."""
+    def from_noise(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
+        """Turn noise into draws of sequences.
+
+        Args:
+            parameters: The parameters of the distribution.
+            noise: Coloured noise of variance 1, (n, T, width).
+
+        Returns:
+            The sequences, (n, T, width).
+        """
 
     @abc.abstractmethod
     def centre(self, parameters: PyTree) -> Float[Array, "T w"]:
-        """The most typical sequence."""
+        """Return the most typical sequence.
+
+        Args:
+            parameters: The parameters of the distribution.
+
+        Returns:
+            The sequence, (T, width).
+        """
 
     @abc.abstractmethod
-    def towards(self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float) -> Any:
-        """Parameters fitted to the best sequences; ``momentum`` is the share of the old ones."""
+    def fit(self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float) -> Any:
+        """Fit the parameters to the best sequences.
+
+        Args:
+            parameters: The parameters before.
+            best: The best sequences, (k, T, width).
+            momentum: The share of the parameters before in the new ones.
+
+        Returns:
+            The new parameters.
+        """
 
     @abc.abstractmethod
-    def later(self, parameters: PyTree) -> Any:
-        """Parameters one step later, open again to change."""
+    def next_period(self, parameters: PyTree) -> Any:
+        """Shift the parameters by one step, and widen the distribution for a new search.
+
+        Args:
+            parameters: The parameters after a search.
+
+        Returns:
+            The parameters with which the search of the next period begins.
+        """
 
     @abc.abstractmethod
-    def values(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
-        """What the decisions stand for: actions."""
+    def decode(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
+        """Turn decisions into actions.
+
+        Args:
+            decisions: Decisions, (..., width).
+
+        Returns:
+            The actions, (..., q).
+        """
 
 
 @dataclasses.dataclass(frozen=True)
 class ColouredGaussian(ProposalDistribution):
-    """A Gaussian around a mean sequence, clipped to a box; parameters are means and deviations.
+    """A Gaussian around a mean sequence, clipped to a box.
 
-    ``spread`` is the first deviation in each coordinate.
+    Its parameters are means and standard deviations, each (T, width).
+
+    Attributes:
+        low: Lower bounds of the box, one for each coordinate.
+        high: Upper bounds of the box, one for each coordinate.
+        middle: The first mean in each coordinate.
+        initial_std: The first standard deviation in each coordinate.
     """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
     middle: tuple[float, ...]
-    spread: tuple[float, ...]
+    initial_std: tuple[float, ...]
 
     @property
     def width(self) -> int:
         return len(self.low)
 
-    def start(self) -> tuple[Array, Array]:
+    def initial(self) -> tuple[Array, Array]:
         shape = (self.steps, self.width)
         return (
             jnp.broadcast_to(jnp.asarray(self.middle)[None, :], shape),
-            jnp.broadcast_to(jnp.asarray(self.spread)[None, :], shape),
+            jnp.broadcast_to(jnp.asarray(self.initial_std)[None, :], shape),
         )
 
-    def drawn(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
+    def from_noise(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
         mean, deviation = parameters
         low, high = (jnp.asarray(end)[None, None, :] for end in (self.low, self.high))
         return jnp.clip(mean[None] + deviation[None] * noise, low, high)
@@ -100,7 +163,7 @@ class ColouredGaussian(ProposalDistribution):
     def centre(self, parameters: PyTree) -> Float[Array, "T w"]:
         return parameters[0]
 
-    def towards(
+    def fit(
         self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float
     ) -> tuple[Array, Array]:
         mean, deviation = parameters
@@ -109,57 +172,68 @@ class ColouredGaussian(ProposalDistribution):
             momentum * deviation + (1 - momentum) * jnp.std(best, axis=0),
         )
 
-    def later(self, parameters: PyTree) -> tuple[Array, Array]:
-        return shifted(parameters[0]), self.start()[1]
+    def next_period(self, parameters: PyTree) -> tuple[Array, Array]:
+        return shifted(parameters[0]), self.initial()[1]
 
-    def values(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
+    def decode(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
         return decisions
 
 
 @dataclasses.dataclass(frozen=True)
 class CategoricalProposal(ProposalDistribution):
-    """One of finitely many options at each step, by number; parameters are their shares (T, A).
+    """One of finitely many options at each step. A decision is the number of the option.
 
-    Draws are correlated along time and have these shares all the same: coloured noise, brought to
-    [0, 1], is looked up in the cumulated shares. Options next to each other in the list then
-    follow each other.
+    Its parameters are the probabilities of the options, (T, A). Draws are correlated along time and
+    still have these probabilities. For that, coloured noise is mapped to [0, 1] and looked up in
+    the cumulative probabilities. Successive draws are therefore neighbours in the list of options.
+
+    Attributes:
+        options: The actions, in order.
+        minimum_share: The share of the uniform distribution in a fit, so that no option dies out.
+        carry_over: The share of the probabilities that carries over to the next period. The rest
+            is uniform.
     """
 
     options: tuple[tuple[float, ...], ...]
-    #: Least share of an option that is not drawn among the best, so that none dies out.
     minimum_share: float = 0.02
-    #: Share of the frequencies that is kept from one period of an episode to the next.
     carry_over: float = 0.5
 
     @property
     def width(self) -> int:
         return 1
 
-    def start(self) -> Array:
+    def initial(self) -> Array:
         count = len(self.options)
         return jnp.full((self.steps, count), 1 / count)
 
-    def drawn(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
+    def from_noise(self, parameters: PyTree, noise: Float[Array, "n T w"]) -> Float[Array, "n T w"]:
         level = jax.scipy.special.ndtr(noise)
-        ends = jnp.cumsum(parameters, axis=1)[None, :, :-1]
-        return jnp.sum(level > ends, axis=2, keepdims=True).astype(level.dtype)
+        boundaries = jnp.cumsum(parameters, axis=1)[None, :, :-1]
+        return jnp.sum(level > boundaries, axis=2, keepdims=True).astype(level.dtype)
 
     def centre(self, parameters: PyTree) -> Float[Array, "T w"]:
         return jnp.argmax(parameters, axis=1)[:, None].astype(parameters.dtype)
 
-    def towards(self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float) -> Array:
+    def fit(self, parameters: PyTree, best: Float[Array, "k T w"], momentum: float) -> Array:
         numbers = best[:, :, 0].astype(jnp.int32)
-        seen = jnp.mean(jax.nn.one_hot(numbers, len(self.options), dtype=best.dtype), axis=0)
-        fitted = momentum * parameters + (1 - momentum) * seen
-        return (1 - self.minimum_share) * fitted + self.minimum_share * self.start()
+        frequencies = jnp.mean(jax.nn.one_hot(numbers, len(self.options), dtype=best.dtype), axis=0)
+        fitted = momentum * parameters + (1 - momentum) * frequencies
+        return (1 - self.minimum_share) * fitted + self.minimum_share * self.initial()
 
-    def later(self, parameters: PyTree) -> Array:
-        return self.carry_over * shifted(parameters) + (1 - self.carry_over) * self.start()
+    def next_period(self, parameters: PyTree) -> Array:
+        return self.carry_over * shifted(parameters) + (1 - self.carry_over) * self.initial()
 
-    def values(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
+    def decode(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
         return jnp.asarray(np.array(self.options))[decisions[..., 0].astype(jnp.int32)]
 
 
 def shifted(rows: Float[Array, "T w"]) -> Float[Array, "T w"]:
-    """Each step's row one step earlier; the last stays as well."""
+    """Move each row one step earlier, and repeat the last.
+
+    Args:
+        rows: One row for each step, (T, w).
+
+    Returns:
+        The shifted rows, (T, w).
+    """
     return jnp.concatenate([rows[1:], rows[-1:]])

@@ -1,4 +1,4 @@
-"""Planners by name: those of the library, of other packages, and of a user."""
+"""Planners by name: those of this library, of other packages, and your own."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -15,14 +15,21 @@ from kernelmdp.planners.riccati_planner import RiccatiPlanner
 from kernelmdp.planners.tolerance_planner import TolerancePlanner
 from kernelmdp.registry import Registry
 
-#: From a problem to a planner with the sizes that suit it.
+#: From a problem to a planner with sizes that suit it.
 PlannerMaker = Callable[[Problem], Planner]
-#: What a user may give for a planner.
+#: What users may pass as a planner: a name, a planner, or a name with fields.
 PlannerLike = str | Planner | Mapping[str, object]
 
 
 def bonus_planner(problem: Problem) -> GridPlanner:
-    """A grid planner whose optimism is a bonus of L times the radius."""
+    """Make a grid planner whose optimism is a bonus of L times the radius.
+
+    Args:
+        problem: The problem to plan for.
+
+    Returns:
+        The planner.
+    """
     return dataclasses.replace(GridPlanner.for_problem(problem), optimism="bonus")
 
 
@@ -37,13 +44,17 @@ PLANNERS.register("arms", ArmPlanner)
 PLANNERS.register("certified", CertifiedPlanner)
 
 
-def as_planner(given: PlannerLike, problem: Problem) -> Planner:
-    """A planner as it is, by name, or by name with some fields changed.
+def as_planner(planner_like: PlannerLike, problem: Problem) -> Planner:
+    """Make a planner from a name, or from a name with changed fields.
 
     Args:
-        given: A planner, the name of one ("auto" is the problem's own), or a mapping with ``name``
-            and fields of the planner.
-        problem: What it plans for.
+        planner_like: A planner, which is returned unchanged. Or the name of one, where "auto" is
+            the planner that the problem names. Or a mapping with ``name`` and fields of the
+            planner.
+        problem: The problem to plan for.
+
+    Returns:
+        The planner.
 
     Raises:
         ArgumentError: If there is no such planner or field.
@@ -52,16 +63,16 @@ def as_planner(given: PlannerLike, problem: Problem) -> Planner:
     >>> as_planner({"name": "mpc", "horizon": 12}, km.make("rkhs").problem).horizon
     12
     """
-    if isinstance(given, Planner):
-        return given
-    changes = dict(given) if isinstance(given, Mapping) else {"name": given}
-    name = changes.pop("name", "auto")
+    if isinstance(planner_like, Planner):
+        return planner_like
+    fields = dict(planner_like) if isinstance(planner_like, Mapping) else {"name": planner_like}
+    name = fields.pop("name", "auto")
     maker: Any = PLANNERS.find(problem.planner if name == "auto" else name)
     planner: Any = getattr(maker, "for_problem", maker)(problem)
     if not isinstance(planner, Planner):
-        raise ArgumentError("planner", "a planner or the name of one", repr(given))
-    changes = {k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()}
+        raise ArgumentError("planner", "a planner or the name of one", repr(planner_like))
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
     try:
-        return dataclasses.replace(planner, **changes) if changes else planner  # type: ignore[type-var]
+        return dataclasses.replace(planner, **fields) if fields else planner  # type: ignore[type-var]
     except TypeError as error:
         raise ArgumentError("planner", f"fields of {type(planner).__name__}", error) from None

@@ -1,9 +1,10 @@
-"""The planner for linear transitions and quadratic rewards: Riccati, optimistic by duality.
+"""The planner for linear transitions and quadratic rewards: Riccati, with optimism by duality.
 
-The matrices are read off the model. A plain MDP is solved exactly, but for bounds: actions are
-brought into a bounded action space, and states into a bounded state space when they are played,
-which the plan does not foresee. A plan under bounds is approximate and its error not known (NaN);
-``QuadraticTruth`` measures it for a known truth, the grid planner checks it in one dimension.
+The matrices are read off the model. A plain MDP without bounds is solved exactly. In a bounded
+action space actions are projected to it, and in a bounded state space states are projected during
+the episode. The plan does not foresee these projections, so with bounds it is approximate and its
+error is unknown (NaN). ``QuadraticTruth`` measures the error for a known truth. In one dimension
+you can compare with the grid planner.
 """
 
 import dataclasses
@@ -28,22 +29,33 @@ from kernelmdp.mdp.linear_quadratic import (
 )
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.numerics.modules import changed, jit
-from kernelmdp.planners.lqr_duality import Dual, best_dual, is_certified
+from kernelmdp.planners.lqr_duality import DualSolution, best_dual, is_certified
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
 from kernelmdp.types import ArrayLike, Key
 
-#: Least eigenvalue of Q, as a share of the largest entry of C: below it nothing can be solved.
+#: Least eigenvalue of Q as a share of the largest entry of C. With a smaller one the Riccati
+#: recursion cannot be solved.
 FLOOR = 1e-6
-#: Directions of the action on which nothing depends, up to this share, squared.
-IDLE = 1e-20
+#: A direction of the action has no effect if the squares of its coefficients are below this share
+#: of the squares of all coefficients.
+NEGLIGIBLE_SQUARE = 1e-20
 
 
 class RiccatiPlan(Plan):
     """A linear policy and its planned cost sᵀGs + c.
 
-    For a family ``value`` is optimistic: with ``certified``, no policy is worth more in any
-    plausible MDP. It is not certified when the optimistic cost had to be raised to be solvable.
+    For a family the value is optimistic. If the plan is certified, no policy is worth more in any
+    plausible MDP.
+
+    Attributes:
+        policy: The policy.
+        curvature: G, (m, m).
+        constant: c, a scalar.
+        multiplier: The multiplier η of the dual, a scalar. It is 0 for a plain MDP.
+        certified: Whether the planned value is a proved bound. It is False if the optimistic cost
+            had to be raised to be solvable.
+        error: 0 if states and actions have no bounds, otherwise NaN.
 
     >>> import kernelmdp as km
     >>> plan = RiccatiPlanner().plan(km.make("lqr-1d").mdp, key=jax.random.key(0))
@@ -54,7 +66,7 @@ class RiccatiPlan(Plan):
     policy: LinearPolicy
     curvature: Float[Array, "m m"]
     constant: Float[Array, ""]
-    multiplier: Float[Array, ""]  # η of the dual; 0 for a plain MDP
+    multiplier: Float[Array, ""]
     certified: Bool[Array, ""]
     error: float = float("nan")
 
@@ -65,7 +77,10 @@ class RiccatiPlan(Plan):
 
 @dataclasses.dataclass(frozen=True)
 class RiccatiPlanner(Planner):
-    """Plans for linear-quadratic MDPs and families; an error says when a model is neither.
+    """Plans for linear-quadratic MDPs and families. Other models raise an error.
+
+    Attributes:
+        floor: Least eigenvalue of the action cost Q, as a share of the largest entry of the cost C.
 
     >>> import kernelmdp as km
     >>> env = km.make("lqr-1d")
@@ -77,13 +92,33 @@ class RiccatiPlanner(Planner):
     floor: float = FLOOR
 
     def solvable(self, mdp: MDP) -> bool:
-        """Whether costs grow with every action: Q ≻ 0. PSRL draws again until they do."""
+        """Return whether costs grow with every action: Q ≻ 0.
+
+        PSRL draws MDPs until this holds.
+
+        Args:
+            mdp: The MDP.
+
+        Returns:
+            Whether it can be solved.
+        """
         return bool(_solvable(mdp, self.floor))
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> RiccatiPlan:
-        """The optimal policy for the MDP, or the optimistic one for a family.
+        """Plan the optimal policy for an MDP, or the optimistic policy for a family.
 
-        A family's multiplier is the best one for ``start``, or for starts of typical size.
+        Args:
+            mdp: The MDP or family.
+            start: The state in which the episode starts, (m,). The multiplier of a family is the
+                best one for it. None means starts of typical size.
+            key: Decides actions that have no effect in the model.
+
+        Returns:
+            The plan.
+
+        Raises:
+            ArgumentError: If episodes may end early.
+            PositiveDefiniteError: If the cost has no minimum over actions.
         """
         if mdp.termination is not None:
             raise ArgumentError("planner", "'grid' or 'mpc' where episodes end", "'riccati'")
@@ -91,8 +126,8 @@ class RiccatiPlanner(Planner):
         moment: Any = np.diag(((high - low) / 2) ** 2 / 3)
         if start is not None:
             moment = np.outer(start, start)
-        dual, certified, off = _plan(mdp, self.floor, moment, key)
-        require_fit(float(off))
+        dual, certified, misfit = _plan(mdp, self.floor, moment, key)
+        require_fit(float(misfit))
         if not np.isfinite(np.asarray(dual.constant)):
             raise PositiveDefiniteError(
                 "the costs of this MDP have no minimum over actions: Q + BᵀGB is not positive "
@@ -111,29 +146,36 @@ class RiccatiPlanner(Planner):
 
 @jit
 def _solvable(mdp: MDP, floor: float) -> Array:
-    system, off = linear_quadratic_from_prediction(
+    system, misfit = linear_quadratic_from_prediction(
         mdp, mdp.model(jnp.asarray(probe_points(mdp.points.dimension)))
     )
     least = jnp.linalg.eigvalsh(system.blocks[2])[0]
-    return (least > _least(system, floor)) & jnp.isfinite(off)
+    return (least > _absolute_floor(system, floor)) & jnp.isfinite(misfit)
 
 
 @jit
-def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[Dual, Array, Array]:
+def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[DualSolution, Array, Array]:
+    """The solution, whether it is certified, and how badly the model fits."""
     m, d = mdp.states.dimension, mdp.points.dimension
-    tie_key, push_key = jax.random.split(key)
+    tie_key, sign_key = jax.random.split(key)
     prediction = mdp.model(jnp.asarray(probe_points(d)))
-    system, off = linear_quadratic_from_prediction(mdp, prediction)
-    ties = _ties(mdp, system, key=tie_key)
-    floor_here = _least(system, floor)
+    system, misfit = linear_quadratic_from_prediction(mdp, prediction)
+    random_actions = _ineffective_actions(mdp, system, key=tie_key)
+    absolute_floor = _absolute_floor(system, floor)
     metric = jnp.asarray(mdp.metric)
     if prediction.certain:
-        cost = solvable_cost(system.cost, m, floor=floor_here, least=jnp.zeros_like(floor_here))
-        found = optimal_solution(changed(system, cost=cost), mdp.horizon)
-        plain = Dual(
-            found.gains, ties, found.curvatures[0], found.constants[0], jnp.zeros_like(floor_here)
+        cost = solvable_cost(
+            system.cost, m, floor=absolute_floor, least=jnp.zeros_like(absolute_floor)
         )
-        return plain, is_certified(cost, system.cost), off
+        solution = optimal_solution(changed(system, cost=cost), mdp.horizon)
+        plain = DualSolution(
+            solution.gains,
+            random_actions,
+            solution.curvatures[0],
+            solution.constants[0],
+            jnp.zeros_like(absolute_floor),
+        )
+        return plain, is_certified(cost, system.cost), misfit
     if prediction.radius is not None:
         squares = prediction.radius**2
     elif prediction.sides is not None:  # the ball around the box
@@ -143,37 +185,41 @@ def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[Dual, Array,
         scaled = prediction.root / metric[None, :, None]
         squares = jnp.linalg.eigvalsh(scaled @ jnp.swapaxes(scaled, 1, 2))[:, -1]
     W = quadratic_form(squares, d)
-    off = jnp.maximum(off, quadratic_misfit(squares, W))
+    misfit = jnp.maximum(misfit, quadratic_misfit(squares, W))
     optimistic = system.cost
     if prediction.reward_width is not None:
         width = mdp.model.quadratic_width()
-        off = off + jnp.sum(0 * width)
+        misfit = misfit + jnp.sum(0 * width)
         optimistic = optimistic - jnp.diag(width)
     # Costs are known to be at least 0.
-    cost = solvable_cost(optimistic, m, floor=floor_here, least=floor_here)
+    cost = solvable_cost(optimistic, m, floor=absolute_floor, least=absolute_floor)
     dual = best_dual(
-        changed(system, cost=cost), W, metric, mdp.horizon, jnp.asarray(moment), key=push_key
+        changed(system, cost=cost), W, metric, mdp.horizon, jnp.asarray(moment), key=sign_key
     )
     certified = is_certified(cost, optimistic)
-    return dual._replace(offsets=dual.offsets + ties), certified, off
+    return dual._replace(offsets=dual.offsets + random_actions), certified, misfit
 
 
-def _least(system: LinearQuadraticSystem, floor: float) -> Float[Array, ""]:
+def _absolute_floor(system: LinearQuadraticSystem, floor: float) -> Float[Array, ""]:
     return floor * jnp.max(jnp.abs(system.cost)) + 1e-12
 
 
-def _ties(mdp: MDP, system: LinearQuadraticSystem, *, key: Key) -> Float[Array, "H q"]:
-    """Actions along directions on which, as far as is known, nothing depends: drawn.
+def _ineffective_actions(
+    mdp: MDP, system: LinearQuadraticSystem, *, key: Key
+) -> Float[Array, "H q"]:
+    """Random actions along directions that have no effect in the model.
 
-    With zero prior means that is every direction in the first episode; round-off must not decide.
+    With zero prior means these are all directions in the first episode. Without the draw,
+    round-off would decide.
     """
     _, N, Q = system.blocks
     B = system.B
-    matters, axes = jnp.linalg.eigh(Q @ Q + N.T @ N + B.T @ B)
+    effects, axes = jnp.linalg.eigh(Q @ Q + N.T @ N + B.T @ B)
     largest = 1 + jnp.sum(system.cost**2) + jnp.sum(system.dynamics**2)
-    idle = (matters <= IDLE * largest).astype(Q.dtype)
+    ineffective = (effects <= NEGLIGIBLE_SQUARE * largest).astype(Q.dtype)
     low, high = (jnp.asarray(end)[None, :] for end in mdp.actions.extent)
     unit = jax.random.uniform(key, (mdp.horizon, Q.shape[0]), Q.dtype)
-    # Within half the range: costs grow with the square of an action, what it shows does not.
+    # Half the range is enough: the cost grows with the square of an action, the information of the
+    # observation does not.
     drawn = (low + high) / 2 + (high - low) / 2 * (unit - 0.5)
-    return drawn @ ((axes * idle[None, :]) @ axes.T)
+    return drawn @ ((axes * ineffective[None, :]) @ axes.T)

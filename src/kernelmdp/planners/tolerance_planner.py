@@ -1,4 +1,4 @@
-"""The paper's approximate planner: each plan to ε_l = √(H/l), by estimate."""
+"""The paper's approximate planner: plan to the tolerance ε_l = √(H/l), by an error estimate."""
 
 import dataclasses
 import math
@@ -16,7 +16,14 @@ from kernelmdp.types import ArrayLike, Key
 
 
 def paper_tolerance(horizon: int, episode: int) -> float:
-    """ε_l = √(H/l), which adds at most 2√T to the regret (math A5).
+    """Compute ε_l = √(H/l), which adds at most 2√T to the regret (math A5).
+
+    Args:
+        horizon: The number of periods H.
+        episode: The number l of the episode, counted from 1.
+
+    Returns:
+        The tolerance.
 
     >>> paper_tolerance(4, 25)
     0.4
@@ -28,7 +35,10 @@ def paper_tolerance(horizon: int, episode: int) -> float:
 class TolerancePlanner(Planner):
     """A grid planner that refines its grid until the estimated error at the start is small.
 
-    ``tolerance`` None means ε_l of the episode, as in the paper (see ``for_episode``).
+    Attributes:
+        grid_planner: The planner with the first grid.
+        tolerance: The largest estimated error. None means ε_l of the episode, as in the paper (see
+            ``for_episode``).
 
     >>> TolerancePlanner().for_episode(25, horizon=4).tolerance
     0.4
@@ -53,14 +63,34 @@ class TolerancePlanner(Planner):
         return self.grid_planner.query_points(spaces)
 
     def for_episode(self, episode: int, *, horizon: int) -> "TolerancePlanner":
-        """With ε_l = √(H/l), unless a tolerance was given."""
+        """Return the planner with ε_l = √(H/l), unless its tolerance is set.
+
+        Args:
+            episode: The number l of the episode, counted from 1.
+            horizon: The number of periods H.
+
+        Returns:
+            The planner.
+        """
         if self.tolerance is not None:
             return self
         return dataclasses.replace(self, tolerance=paper_tolerance(horizon, episode))
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None, key: Key) -> GridPlan:
-        """A plan whose estimated error at the start is at most the tolerance."""
+        """Plan with an estimated error at the start of at most the tolerance.
+
+        Args:
+            mdp: The MDP, or a family of plausible MDPs.
+            start: The state in which the episode starts, (m,). It is required.
+            key: Decides everything random in the plan.
+
+        Returns:
+            The plan, with its estimated error.
+
+        Raises:
+            ArgumentError: If ``start`` is None.
+        """
         if start is None:
             raise ArgumentError("first_state", "the state in which the episode starts", None)
         tolerance = paper_tolerance(mdp.horizon, 1) if self.tolerance is None else self.tolerance
-        return self.grid_planner.within(tolerance, mdp, start, key=key)
+        return self.grid_planner.plan_within(tolerance, mdp, start, key=key)

@@ -1,4 +1,4 @@
-"""L from a solved MDP: how steep U_h(p) = E V_{h+1}(Π_S(p + ε)) is (math D7)."""
+"""L from a solved MDP: the slope of U_h(p) = E V_{h+1}(Π_S(p + ε)) (math D7)."""
 
 import math
 
@@ -16,13 +16,21 @@ from kernelmdp.types import ArrayLike
 def measured_slope(
     values: ArrayLike, grid: StateGrid, *, metric: tuple[float, ...]
 ) -> LipschitzBound:
-    """Steepest finite difference of U_h between neighbouring places of the lattice (math D7).
+    """Find the steepest finite difference of U_h between neighbours on the lattice (math D7).
 
-    ``values`` is V (H + 1, N) at the nodes. A lower estimate of L. With Gaussian noise U is exact
-    for the interpolated V; quadrature of a V with jumps has steps that are not there.
+    It is a lower estimate of L. With Gaussian noise U is exact for the interpolated V. With other
+    noise U is a quadrature, which adds steps of its own where V jumps.
+
+    Args:
+        values: V at the nodes for h = 1..H + 1, (H + 1, N).
+        grid: The grid of N nodes.
+        metric: The metric of the MDP, one number for each axis.
+
+    Returns:
+        The estimate, which is not certified.
     """
     rule, steepest = "finite differences", 0.0
-    tables = _tables(values, grid)[1:]
+    tables = _checked_tables(values, grid)[1:]
     if grid.states.finite:
         gaps = (grid.nodes[:, None, :] - grid.nodes[None, :, :]) / np.array(metric)
         lengths = np.linalg.norm(gaps, axis=2)
@@ -30,15 +38,17 @@ def measured_slope(
         rises = np.abs(tables[:, :, None] - tables[:, None, :])
         return LipschitzBound(float((rises / lengths).max()), rule, False)
     gaussian = grid.noise.gaussian
-    matrices = [level for level, _ in _smoothing(grid)] if gaussian else []
+    matrices = [matrix for matrix, _ in _smoothing(grid)] if gaussian else []
     for table in tables:
         if gaussian:
             smooth = _apply(matrices, table, grid)
         else:
             smooth = np.asarray(grid.expectation(jnp.asarray(table))).reshape(grid.lattice_shape)
         for j, (step, unit) in enumerate(zip(grid.spacing, metric, strict=True)):
-            ends = [smooth, np.take(smooth, [0], axis=j)] if j in grid.states.periodic else [smooth]
-            rises = np.diff(np.concatenate(ends, axis=j), axis=j)
+            parts = (
+                [smooth, np.take(smooth, [0], axis=j)] if j in grid.states.periodic else [smooth]
+            )
+            rises = np.diff(np.concatenate(parts, axis=j), axis=j)
             steepest = max(steepest, float(abs(rises).max()) * unit / step)
     return LipschitzBound(steepest, rule, False)
 
@@ -46,11 +56,20 @@ def measured_slope(
 def certified_slope(
     values: ArrayLike, grid: StateGrid, *, metric: tuple[float, ...], error: float = 0.0
 ) -> LipschitzBound:
-    """L ≤ max over the lattice of ‖∇U_h‖ + 2φ(1) span(V_{h+1}) η / v, Gaussian noise (math D7).
+    """Bound L by gradients on the lattice, for Gaussian noise (math D7).
 
-    ``values`` is V (H + 1, N) at the nodes, taken as its multilinear interpolation, for which
-    ∇U = E[V(p + ε) ε]/v has a closed form; η is half the diagonal of a cell. Valid for means p
-    inside the lattice. A V within ``error`` of the interpolation adds 2·error/√(2πv) (math P9).
+    L ≤ max over the lattice of ‖∇U_h‖ + 2φ(1) span(V_{h+1}) η / v, where η is half the diagonal of
+    a cell. V is its multilinear interpolation, for which ∇U = E[V(p + ε) ε]/v has a closed form.
+    The bound holds for means p inside the lattice.
+
+    Args:
+        values: V at the nodes for h = 1..H + 1, (H + 1, N).
+        grid: The grid of N nodes.
+        metric: The metric of the MDP, one number for each axis.
+        error: How far the true V may be from the interpolation. It adds 2·error/√(2πv) (math P9).
+
+    Returns:
+        The bound. It is infinite for a finite set of states, and without Gaussian noise.
     """
     rule = "gradients on the lattice"
     certified = not grid.noise.estimated
@@ -60,19 +79,26 @@ def certified_slope(
     units, matrices = np.array(metric), _smoothing(grid)
     radius = float(np.linalg.norm(grid.spacing / units)) / 2
     steepest = 0.0
-    for table in _tables(values, grid)[1:]:
-        partial = [
+    for table in _checked_tables(values, grid)[1:]:
+        partials = [
             units[j]
-            * _apply([slope if i == j else a for i, (a, slope) in enumerate(matrices)], table, grid)
+            * _apply(
+                [
+                    derivative if i == j else smoothing
+                    for i, (smoothing, derivative) in enumerate(matrices)
+                ],
+                table,
+                grid,
+            )
             for j in range(len(units))
         ]
-        bend = 2 * float(stats.norm.pdf(1.0)) * float(np.ptp(table)) / deviation**2
-        gradient = float(np.sqrt(sum(p**2 for p in partial)).max())
-        steepest = max(steepest, gradient + bend * radius)
+        curvature = 2 * float(stats.norm.pdf(1.0)) * float(np.ptp(table)) / deviation**2
+        gradient = float(np.sqrt(sum(p**2 for p in partials)).max())
+        steepest = max(steepest, gradient + curvature * radius)
     return LipschitzBound(steepest + gaussian_slope(2 * error, deviation), rule, certified)
 
 
-def _tables(values: ArrayLike, grid: StateGrid) -> np.ndarray:
+def _checked_tables(values: ArrayLike, grid: StateGrid) -> np.ndarray:
     tables = np.asarray(values, dtype=float)
     if tables.ndim != 2 or tables.shape[1] != len(grid.nodes):
         raise ShapeError("values", f"shape (H + 1, {len(grid.nodes)})", f"shape {tables.shape}")
@@ -80,10 +106,11 @@ def _tables(values: ArrayLike, grid: StateGrid) -> np.ndarray:
 
 
 def _apply(matrices: list[np.ndarray], table: np.ndarray, grid: StateGrid) -> np.ndarray:
-    out = table.reshape(grid.counts)
+    """Multiply each axis of a table by its matrix."""
+    product = table.reshape(grid.counts)
     for j, matrix in enumerate(matrices):
-        out = np.moveaxis(np.tensordot(matrix, out, axes=(1, j)), 0, j)
-    return out
+        product = np.moveaxis(np.tensordot(matrix, product, axes=(1, j)), 0, j)
+    return product
 
 
 def _smoothing(grid: StateGrid) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -92,25 +119,25 @@ def _smoothing(grid: StateGrid) -> list[tuple[np.ndarray, np.ndarray]]:
     Exact for piecewise linear V, a sum of ramps: E(p + ε − x)₊ = σ(zΦ(z) + φ(z)), z = (p − x)/σ,
     with the derivative Φ(z).
     """
-    found = []
-    sizes = grid.noise.standard_deviations(len(grid.counts))
+    matrices = []
+    deviations = grid.noise.standard_deviations(len(grid.counts))
     for j, (n, places) in enumerate(zip(grid.counts, grid.lattice_shape, strict=True)):
-        size = sizes[j] / grid.spacing[j]
-        if size == 0:
-            found.append((np.eye(n), np.zeros((n, n))))
+        deviation = deviations[j] / grid.spacing[j]
+        if deviation == 0:
+            matrices.append((np.eye(n), np.zeros((n, n))))
             continue
-        turns = math.ceil(10 * size / n) + 1 if j in grid.states.periodic else 0
+        turns = math.ceil(10 * deviation / n) + 1 if j in grid.states.periodic else 0
         knots = np.arange(-turns * n - 1, (turns + 1) * n + 1)
-        z = (np.arange(places)[:, None] - (places - n) // 2 - knots[None, :]) / size
-        ramp = size * (z * stats.norm.cdf(z) + stats.norm.pdf(z))
+        z = (np.arange(places)[:, None] - (places - n) // 2 - knots[None, :]) / deviation
+        ramp = deviation * (z * stats.norm.cdf(z) + stats.norm.pdf(z))
         level, slope = (np.diff(part, n=2, axis=1) for part in (ramp, stats.norm.cdf(z)))
         if turns:  # every node counts with all its images around the circle
             level, slope = (x.reshape(places, -1, n).sum(axis=1) for x in (level, slope))
-        else:  # beyond the border V is what it is there: the outer hats have no outer flank
+        else:  # V is constant beyond the border, so the outer hat functions stay at 1 there
             below, above = (ramp[:, 0] - ramp[:, 1], ramp[:, -2] - ramp[:, -1])
             level[:, 0] += 1 - below
             level[:, -1] += above
             slope[:, 0] -= stats.norm.cdf(z[:, 0]) - stats.norm.cdf(z[:, 1])
             slope[:, -1] += stats.norm.cdf(z[:, -2]) - stats.norm.cdf(z[:, -1])
-        found.append((level, slope / grid.spacing[j]))
-    return found
+        matrices.append((level, slope / grid.spacing[j]))
+    return matrices
