@@ -45,7 +45,7 @@ def main() -> None:
                 config,
                 folders[-1],
                 episodes=options.episodes,
-                watch=lambda rows, total, who: track(rows, total=total, agent=who.name),
+                track=lambda rows, total, who: track(rows, total=total, agent=who.name),
             )
             table = result.episodes
             print(

@@ -40,8 +40,8 @@ class Examined(StepwisePlayer):
         super().__init__(agent)
         self.examine = examine
 
-    def watch(self, *step):
-        super().watch(*step)
+    def observe(self, *step):
+        super().observe(*step)
         self.examine()
 
 

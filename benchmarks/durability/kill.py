@@ -40,12 +40,12 @@ def play(config: RunConfig, folder: pathlib.Path, episodes: int, notes: pathlib.
     enable_compilation_cache()
     with warnings.catch_warnings(record=True) as said, notes.open("a") as file:
 
-        def watch(rows, total, agent):
+        def track(rows, total, agent):
             file.writelines(f"{each.message}\n" for each in said)
             file.flush()
             yield from rows
 
-        run(config, folder, episodes=episodes, watch=watch)
+        run(config, folder, episodes=episodes, track=track)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from tests.agents import tiny
 
 EVERYONE = [km.GPUCRL, km.PSRL, km.Greedy, km.Random, km.Oracle]
 PROBLEM = tiny.problem()
-SAVING = "a saved agent goes on as if it had never stopped"
+SAVING = "a saved agent continues as if it had never stopped"
 
 
 def check(kind):

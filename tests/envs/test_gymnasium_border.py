@@ -73,7 +73,7 @@ def test_a_horizon_bounds_what_never_ends():
 def test_a_watcher_sees_every_step():
     task = from_gymnasium(Turning(end=lambda n: ["terminated"] if n == 3 else []), horizon=5)
     seen = []
-    episode = task.play(still, watch=lambda *step: seen.append(step))
+    episode = task.play(still, on_step=lambda *step: seen.append(step))
     assert [step[-1] for step in seen] == [False, False, True]
     states, actions, rewards, outcomes, _ = zip(*seen, strict=True)
     np.testing.assert_array_equal(np.stack(states), episode.states[:-1])

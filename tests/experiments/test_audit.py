@@ -186,9 +186,9 @@ def test_an_older_run_without_widths(valid, copied):
 
 def test_long_runs_are_sampled(valid, monkeypatch):
     module = sys.modules["kernelmdp.experiments.replay"]
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
-    monkeypatch.setattr(module, "SAMPLED", 2)
-    monkeypatch.setattr(sys.modules["kernelmdp.experiments.data_lemmas"], "ROWS", 9)
+    monkeypatch.setattr(module, "MAX_PLANNING_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SAMPLED_EPISODES", 2)
+    monkeypatch.setattr(sys.modules["kernelmdp.experiments.data_lemmas"], "MAX_ROWS", 9)
     found = audit(valid)
     assert found.failed == ()
     notes = " ".join(check.note for check in found.checks)

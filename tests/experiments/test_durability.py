@@ -45,7 +45,7 @@ def content(place):
 def stopped(place, episodes, copy="killed"):
     """A folder as a kill leaves it after so many episodes: copied while the run is under way."""
 
-    def watch(rows, total, agent):
+    def track(rows, total, agent):
         for row in rows:
             yield row
             if row["episode"] == episodes:
@@ -55,9 +55,9 @@ def stopped(place, episodes, copy="killed"):
                     target.write_bytes(path.read_bytes())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FOLDER, "GROUP", 0.0)
-        patch.setattr(FOLDER, "LONG", 0.0)  # no episode begins before the last one is on disk
-        run(CONFIG, place, episodes=EPISODES, watch=watch)
+        patch.setattr(FOLDER, "SYNC_SECONDS", 0.0)
+        patch.setattr(FOLDER, "WAIT_RATIO", 0.0)  # no episode begins before the last one is on disk
+        run(CONFIG, place, episodes=EPISODES, track=track)
     return place.parent / copy
 
 
@@ -69,7 +69,7 @@ def test_killed_in_earnest(whole, tmp_path):
         "jax.config.update('jax_disable_most_optimizations', True);"
         "slow = lambda rows, total, agent: (time.sleep(0.05) or row for row in rows);"
         f"run(RunConfig('riverswim', 'random', 1, {{'horizon': 5}}), {str(tmp_path / 'run')!r},"
-        f"episodes={EPISODES}, watch=slow)"
+        f"episodes={EPISODES}, track=slow)"
     )
     rows = tmp_path / "run" / "episodes.csv"
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
@@ -79,7 +79,7 @@ def test_killed_in_earnest(whole, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert (tmp_path / "run" / "journal").stat().st_size > 0
-    with pytest.warns(RecoveryWarning, match="ended in the middle; the run goes on after episode"):
+    with pytest.warns(RecoveryWarning, match="was interrupted; the run continues after episode"):
         run(CONFIG, tmp_path / "run", episodes=EPISODES)
     assert content(tmp_path / "run") == content(whole)
     assert not (tmp_path / "run" / "journal").exists()
@@ -88,11 +88,19 @@ def test_killed_in_earnest(whole, tmp_path):
 @pytest.mark.parametrize(
     ("name", "cut", "message"),
     [
-        ("journal", 1, "journal was cut short; episodes.csv had 7 whole rows; .* after episode 6"),
+        (
+            "journal",
+            1,
+            "journal was cut short; episodes.csv had 7 complete rows; .* after episode 6",
+        ),
         ("journal", 40, "journal was cut short"),
-        ("episodes.csv", 5, "episodes.csv had 6 whole rows; the run goes on after episode 7"),
-        ("episodes.csv", 10**6, "episodes.csv had 0 whole rows; the run goes on after episode 7"),
-        ("config.toml.part", 0, "the last process had been ended in the middle"),
+        ("episodes.csv", 5, "episodes.csv had 6 complete rows; the run continues after episode 7"),
+        (
+            "episodes.csv",
+            10**6,
+            "episodes.csv had 0 complete rows; the run continues after episode 7",
+        ),
+        ("config.toml.part", 0, "the last process was interrupted"),
     ],
 )
 def test_a_file_cut_short(whole, tmp_path, name, cut, message):
@@ -116,7 +124,7 @@ def test_killed_again_after_a_line_cut_short(whole, tmp_path):
     (place / "journal").write_bytes(journal[:-10])
     with pytest.warns(RecoveryWarning, match="after episode 6"):
         again = stopped(place, 9, copy="again")
-    with pytest.warns(RecoveryWarning, match="ended in the middle; .* after episode 9"):
+    with pytest.warns(RecoveryWarning, match="was interrupted; .* after episode 9"):
         run(CONFIG, again, episodes=EPISODES)
     assert content(again) == content(whole)
 
@@ -141,11 +149,13 @@ def test_rows_are_on_disk_when_they_are_seen(tmp_path, monkeypatch, group):
         time.sleep(0.001)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(FOLDER, "GROUP", group)
-    monkeypatch.setattr(FOLDER, "LONG", 1e9)  # every episode is played before the last is on disk
+    monkeypatch.setattr(FOLDER, "SYNC_SECONDS", group)
+    monkeypatch.setattr(
+        FOLDER, "WAIT_RATIO", 1e9
+    )  # every episode is played before the last is on disk
     seen = []
 
-    def watch(rows, total, agent):
+    def track(rows, total, agent):
         for row in rows:
             journal = (tmp_path / "run" / "journal").read_bytes().splitlines(keepends=True)
             lines = [json.loads(line)["episode"] for line in journal]
@@ -154,7 +164,7 @@ def test_rows_are_on_disk_when_they_are_seen(tmp_path, monkeypatch, group):
             seen.append(row["episode"])
             yield row
 
-    run(CONFIG, tmp_path / "run", episodes=4, watch=watch)
+    run(CONFIG, tmp_path / "run", episodes=4, track=track)
     assert seen == [1, 2, 3, 4]
 
 
@@ -183,7 +193,7 @@ def test_a_disk_that_takes_no_more(unchecked, whole, tmp_path, monkeypatch, code
 
     place = tmp_path / "run"
     monkeypatch.setattr(FOLDER, "_append", full)
-    with pytest.raises(StorageError, match=f"{os.strerror(code)}.*the same command goes on"):
+    with pytest.raises(StorageError, match=f"{os.strerror(code)}.*the same command continues"):
         run(CONFIG, place, episodes=EPISODES)
     assert (place / "episodes.csv").read_bytes().endswith(b"\r\n")
     monkeypatch.setattr(FOLDER, "_append", real)

@@ -52,13 +52,13 @@ def whole(tmp_path_factory):
 def stopping(after):
     """Watch a run and stop it as Ctrl-C does, when that many rows have been written."""
 
-    def watch(rows, total, agent):
+    def track(rows, total, agent):
         for number, row in enumerate(rows):
             if number == after:
                 raise KeyboardInterrupt
             yield row
 
-    return watch
+    return track
 
 
 def assert_same(one, other):
@@ -107,7 +107,7 @@ def test_running_again_goes_on(whole, tmp_path):
 def test_an_interrupted_run(whole, tmp_path, after):
     """Every row that was seen is on disk, with its data."""
     with pytest.raises(KeyboardInterrupt):
-        run(CONFIG, tmp_path / "run", episodes=EPISODES, watch=stopping(after))
+        run(CONFIG, tmp_path / "run", episodes=EPISODES, track=stopping(after))
     assert len(read_columns(tmp_path / "run")["episode"]) >= after + 1
     run(CONFIG, tmp_path / "run", episodes=EPISODES)
     assert_same(tmp_path / "run", whole)
@@ -128,21 +128,21 @@ def test_a_crash(whole, tmp_path, damage):
         (place / "checkpoint").write_bytes(older)
     else:
         (place / "checkpoint").unlink()
-    with pytest.warns(RecoveryWarning, match="the run goes on after episode"):
+    with pytest.warns(RecoveryWarning, match="the run continues after episode"):
         run(CONFIG, place, episodes=EPISODES)
     assert_same(place, whole)
 
 
 def test_checkpoints_are_written_on_the_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["kernelmdp.experiments.run_folder"], "PAUSE", 0.0)
+    monkeypatch.setattr(sys.modules["kernelmdp.experiments.run_folder"], "CHECKPOINT_SECONDS", 0.0)
     seen = []
 
-    def watch(rows, total, agent):
+    def track(rows, total, agent):
         for row in rows:
             yield row
             seen.append(km.load(tmp_path / "run" / "checkpoint", task=agent.task).episode)
 
-    run(CONFIG, tmp_path / "run", episodes=2, watch=watch)
+    run(CONFIG, tmp_path / "run", episodes=2, track=track)
     assert seen == [1, 2]
 
 

@@ -25,7 +25,7 @@ from kernelmdp.experiments.study_file import read_plan
 from kernelmdp.experiments.study_manifest import git_state, read_manifest
 from kernelmdp.experiments.study_progress import StudyProgress, duration
 from kernelmdp.experiments.tensorboard import TensorBoardWriter
-from kernelmdp.experiments.trial_worker import Outcome, play_trial, single_core_environment
+from kernelmdp.experiments.trial_worker import TrialResult, play_trial, single_core_environment
 from tests.columns import COLUMNS
 
 FILE = """
@@ -80,7 +80,7 @@ def played(tmp_path_factory):
         found = km.study(home / "study.toml", out=home / "small")
     killer.join(1)
     assert len(killed) == 1
-    assert "the run goes on after episode" in said.getvalue()
+    assert "the run continues after episode" in said.getvalue()
     return found
 
 
@@ -210,7 +210,7 @@ def test_played_elsewhere_and_brought_here(played, tmp_path):
     """
     config = RunConfig("riverswim", "random", 0, {"horizon": 5})
     *messages, outcome = play_remotely("trial", config, {}, 2, None)
-    assert outcome == Outcome("trial")
+    assert outcome == TrialResult("trial")
     for message in messages:
         write_files(tmp_path / "trial", message)
     assert is_finished(tmp_path / "trial", 2)
@@ -298,7 +298,7 @@ def test_bad_input_is_one_sentence_and_code_2(kmdp, file, tmp_path, arguments, m
 
 def test_failures_are_said_and_are_the_code(kmdp, monkeypatch, tmp_path, file):
     for details, code in (("", 2), ("Traceback", 1)):
-        failed = {"trial": Outcome("trial", "it broke", details)}
+        failed = {"trial": TrialResult("trial", "it broke", details)}
         found = km.experiments.Study(tmp_path, (tmp_path / "trial",), failed)
         monkeypatch.setattr(cli.study, "study", lambda *words, found=found, **more: found)
         ended, out, err = kmdp("study", file())
@@ -323,44 +323,44 @@ def test_libraries_that_are_not_there(monkeypatch, tmp_path, file, library, word
 # Progress.
 
 
-def test_a_tail(tmp_path):
-    tail = CSVFollower(tmp_path)
-    assert tail.new() == []
+def test_a_follower(tmp_path):
+    follower = CSVFollower(tmp_path)
+    assert follower.read_new() == []
     row = ",".join(["1", *["2.5"] * (len(COLUMNS) - 1)]) + "\r\n"
     path = tmp_path / "episodes.csv"
     path.write_text(",".join(COLUMNS) + "\r\n" + row + row[:9])
-    assert [found["regret"] for found in tail.new()] == [2.5]
-    assert tail.new() == []
+    assert [found["regret"] for found in follower.read_new()] == [2.5]
+    assert follower.read_new() == []
     with path.open("a") as more:
         more.write(row[9:])
-    assert len(tail.new()) == 1
-    assert tail.count == 2
+    assert len(follower.read_new()) == 1
+    assert follower.count == 2
     path.write_text(",".join(COLUMNS) + "\r\n" + row)
-    assert len(tail.new()) == 1
-    assert tail.count == 1
+    assert len(follower.read_new()) == 1
+    assert follower.count == 1
 
 
 def test_the_live_table(played, file):
     """Trials under way with episode and regret, the whole below; names are not markup."""
-    watch = StudyProgress(
+    progress = StudyProgress(
         read_plan(file(("episodes = 200", "episodes = 400"))), played.folder / "trials", []
     )
-    for line in watch.lines.values():
-        line.since = (watch.begun - 10.0, 1)
+    for trial in progress.trials.values():
+        trial.timed_from = (progress.started_at - 10.0, 1)
     console = Console(width=120, file=open(os.devnull, "w"), record=True)
-    console.print(watch.table())
+    console.print(progress.table())
     text = console.export_text()
     assert "200/400" in text
     assert "0 of 2 trials, 400 of 800 episodes" in text
-    assert all(name in text for name in watch.lines)
+    assert all(name in text for name in progress.trials)
 
 
 def test_plain_lines(played, file, capsys):
-    with StudyProgress(read_plan(file()), played.folder / "trials", []) as watch:
-        first, second = watch.lines
-        watch.ended(Outcome(first, notes=("it had been killed",)))
-        watch.ended(Outcome(second, "it broke", "Traceback"))
-        watch.look()
+    with StudyProgress(read_plan(file()), played.folder / "trials", []) as progress:
+        first, second = progress.trials
+        progress.end_trial(TrialResult(first, notes=("it had been killed",)))
+        progress.end_trial(TrialResult(second, "it broke", "Traceback"))
+        progress.refresh()
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "it had been killed"
     assert said[1].startswith(f"{first} finished, regret ")
@@ -381,7 +381,7 @@ def test_event_files(played):
         scalars.close()
     (path,) = (played.trials[0] / "tensorboard").iterdir()
     assert _scalars(path, "episode") == []
-    rows = CSVFollower(played.trials[0]).new()
+    rows = CSVFollower(played.trials[0]).read_new()
     assert _scalars(path, "return") == [
         (step + 1, np.float32(row["return"])) for step, row in enumerate(rows)
     ]

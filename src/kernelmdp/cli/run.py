@@ -54,9 +54,9 @@ def run_command(
     if tensorboard:
         require_tensorboard()
         with contextlib.closing(TensorBoardWriter(out)) as scalars:
-            result = run(config, out, episodes=episodes, watch=_mirrored(scalars))
+            result = run(config, out, episodes=episodes, track=_mirrored(scalars))
     else:
-        result = run(config, out, episodes=episodes, watch=_watch)
+        result = run(config, out, episodes=episodes, track=_watch)
     draw_regret([out], out / "figures" / "regret.png")
     _summary(result, out)
     if render is not None:

@@ -111,14 +111,14 @@ class GymnasiumTask:
         *,
         seed: int | None = None,
         options: dict[str, Any] | None = None,
-        watch: Callable[[np.ndarray, np.ndarray, float, np.ndarray, bool], None] | None = None,
+        on_step: Callable[[np.ndarray, np.ndarray, float, np.ndarray, bool], None] | None = None,
     ) -> Episode:
         """One episode of policy(state, period) -> action, the period counted from 0.
 
         ``seed`` and ``options`` go to the environment's ``reset``. The episode is shorter than H
         when the environment ends it: ``terminated`` by itself, or else cut off, which says nothing
         about its last state. In a table a terminated episode goes on in its last state instead.
-        ``watch`` is told of every step at once: state, action, reward, outcome and whether the
+        ``on_step`` is told of every step at once: state, action, reward, outcome and whether the
         environment ended the episode.
         """
         observation, _ = self._ask("at the start", self.env.reset, seed=seed, options=options)
@@ -141,8 +141,8 @@ class GymnasiumTask:
             actions.append(action)
             rewards.append(_reward(earned, where))
             outcomes.append(self._outcome(states[-2], seen[-1], info))
-            if watch is not None:
-                watch(states[-2], action, rewards[-1], outcomes[-1], bool(terminated))
+            if on_step is not None:
+                on_step(states[-2], action, rewards[-1], outcomes[-1], bool(terminated))
             if truncated or (terminated and not self.absorbing):
                 break
         columns = (np.stack(states), np.stack(actions), np.array(rewards), np.stack(outcomes))

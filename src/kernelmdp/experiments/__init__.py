@@ -1,4 +1,4 @@
-"""Runs on disk: started, stopped, gone on with, and checked against the theory.
+"""Runs and studies: learn on disk, resume after a stop, and check results against the theory.
 
 >>> from kernelmdp.experiments import RunConfig
 >>> RunConfig("rkhs", "psrl").seed

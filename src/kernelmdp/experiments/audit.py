@@ -1,8 +1,11 @@
-"""Did a stored run behave as the theory says? Every lemma, coverage and certificate, on its data.
+"""The audit of a stored run: does it agree with its own data and with the theory?
 
-Three kinds of checks. What is stored must be what the stored episodes give when the agent lives
-them again. Lemmas must hold on the data, with the stored numbers on one side. And where a theorem
-covers the run and the truth is known, sets must hold the truth and certificates the regret.
+There are three kinds of checks:
+
+- The agent replays the stored episodes. The recomputed numbers must equal the stored ones.
+- The lemmas must hold on the data, with the stored numbers on one side.
+- If a theorem covers the run and the true MDP is known, the confidence sets must contain the truth
+  and the certificates must exceed the regret.
 """
 
 import dataclasses
@@ -14,21 +17,22 @@ import numpy as np
 from kernelmdp.confidence import Coverage
 from kernelmdp.experiments.coverage_checks import coverage_checks
 from kernelmdp.experiments.data_lemmas import data_lemmas
-from kernelmdp.experiments.replay import ReplayedRun, StoredRun, read_run, replay, sampled
+from kernelmdp.experiments.replay import ReplayedRun, StoredRun, read_run, replanned_note, replay
 from kernelmdp.theory.certificates import RegretCertificate
 from kernelmdp.theory.check import Check, at_most, not_applicable
 from kernelmdp.theory.value_lemmas import martingale, value_difference
 
-#: Relative difference at which a stored number is not the recomputed one: other machines round
-#: otherwise.
-AGREEMENT = 1e-6
-#: Share of steps at which rounding may choose between actions that are equally good.
-TIED = 0.01
-#: Nodes of a grid on which the value difference identity is checked.
-NODES = 400
+#: Largest relative difference between a stored and a recomputed number. It allows for the rounding
+#: of other machines.
+STORED_TOLERANCE = 1e-6
+#: Largest share of steps with another action. Rounding may choose between equally good actions.
+TIED_SHARE = 0.01
+#: Largest grid on which the value difference identity is checked. The check costs time and memory
+#: that grow with the number of states.
+MAX_STATES = 400
 
-#: Stored columns, and the statement each of them is one side of.
-COMPARED = {
+#: Stored columns that are compared with the replay, and the name of each check.
+COLUMN_CHECKS = {
     "return": "return is the sum of rewards",
     "beta_reward": "radius β of the reward's set",
     "beta_transition": "radius β of the transition's set",
@@ -43,7 +47,17 @@ COMPARED = {
 
 @dataclasses.dataclass(frozen=True)
 class Audit:
-    """What was checked, what the run's regret is certified to be, and what it was.
+    """The checks of a run, its regret, and the certified bounds of the regret.
+
+    Attributes:
+        folder: The run's folder.
+        agent: The name of the agent.
+        env: The name of the environment.
+        coverage: Which theorem covers the run, or why none does.
+        episodes: The number of episodes.
+        checks: All checks. The note of each one says what was compared.
+        certificates: Upper bounds of the regret from the run's own data.
+        regret: The cumulative regret; NaN if the optimal value is unknown.
 
     >>> import tempfile
     >>> from kernelmdp.experiments import RunConfig, run
@@ -60,22 +74,27 @@ class Audit:
     episodes: int
     checks: tuple[Check, ...]
     certificates: tuple[RegretCertificate, ...]
-    #: Of the episodes whose truth is known; NaN without.
     regret: float
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """What the theory says cannot be."""
+        """The checks that do not hold. The theory excludes them."""
         return tuple(check for check in self.checks if check.holds is False)
 
     @property
     def not_checked(self) -> tuple[Check, ...]:
-        """What could not be checked; the note says why."""
+        """The checks that do not apply to this run. Their notes say why."""
         return tuple(check for check in self.checks if check.holds is None)
 
 
 def audit(folder: Any) -> Audit:
-    """Check a run's folder, as ``kmdp audit`` does.
+    """Check the run in a folder, as ``kmdp audit`` does.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        All checks and certificates.
 
     >>> import tempfile
     >>> from kernelmdp.experiments import RunConfig, run
@@ -85,17 +104,17 @@ def audit(folder: Any) -> Audit:
     'random'
     """
     stored = read_run(folder)
-    found = replay(stored)
-    promised, certificates = coverage_checks(stored, found)
+    replayed = replay(stored)
+    theorem_checks, certificates = coverage_checks(stored, replayed)
     checks = [
-        *_stored(stored, found),
-        *data_lemmas(stored, found),
-        *_values(stored, found),
+        *_replay_checks(stored, replayed),
+        *data_lemmas(stored, replayed),
+        *_value_checks(stored, replayed),
         not_applicable(
             "(k) posterior-sampling identity: ranks are uniform",
             "one run has one truth; it takes many, drawn from the prior",
         ),
-        *promised,
+        *theorem_checks,
     ]
     return Audit(
         pathlib.Path(folder),
@@ -109,68 +128,71 @@ def audit(folder: Any) -> Audit:
     )
 
 
-def _stored(stored: StoredRun, found: ReplayedRun) -> list[Check]:
-    """What is stored against what the episodes give."""
-    wrong = stored.coverage != found.coverage
-    said = str(stored.coverage), str(found.coverage)
-    note = f"stored {said[0]!r}, recomputed {said[1]!r}" if wrong else said[1]
-    checks = [at_most("label: what theory says of the run", float(wrong), 0, note=note)]
+def _replay_checks(stored: StoredRun, replayed: ReplayedRun) -> list[Check]:
+    """Compare what is stored with what the replay computed."""
+    differs = stored.coverage != replayed.coverage
+    labels = str(stored.coverage), str(replayed.coverage)
+    note = f"stored {labels[0]!r}, recomputed {labels[1]!r}" if differs else labels[1]
+    checks = [at_most("label: what theory says of the run", float(differs), 0, note=note)]
     checks += [
-        _agree(name, stored.columns[column], found.columns[column])
-        for column, name in COMPARED.items()
-        if column in found.columns
+        _agreement(name, stored.columns[column], replayed.columns[column])
+        for column, name in COLUMN_CHECKS.items()
+        if column in replayed.columns
     ]
-    chosen = zip(stored.history, found.planned, strict=True)
-    steps = sum(len(told.actions) for told, planned in chosen if planned)
+    episodes = zip(stored.history, replayed.planned, strict=True)
+    steps = sum(len(episode.actions) for episode, planned in episodes if planned)
     name = "policy replay: stored actions are those of π_l"
-    note = f"steps with another action, of {steps}{sampled(found)}"
+    note = f"steps with another action, of {steps}{replanned_note(replayed)}"
     if steps:
-        checks.append(at_most(name, found.other_actions, TIED * steps, note=note))
+        checks.append(at_most(name, replayed.other_actions, TIED_SHARE * steps, note=note))
     else:
         checks.append(not_applicable(name, "the agent planned at every step"))
     regret = stored.columns["regret"]
     if np.isfinite(regret).all():
         checks.append(
-            _agree("cumulative regret", stored.columns["cumulative_regret"], np.cumsum(regret))
+            _agreement("cumulative regret", stored.columns["cumulative_regret"], np.cumsum(regret))
         )
     return checks
 
 
-def _agree(name: str, stored: np.ndarray, found: np.ndarray) -> Check:
-    if np.isnan(found).all():
+def _agreement(name: str, stored: np.ndarray, recomputed: np.ndarray) -> Check:
+    """Compare a stored column with a recomputed one, at the episode where they differ most."""
+    if np.isnan(recomputed).all():
         return not_applicable(name, "the agent has no such number, or its truth is not known")
     if np.isnan(stored).all():
         return not_applicable(name, "the run did not store it")
-    known = np.isfinite(found)  # not every episode may have been planned again
-    size = 1 + np.abs(np.where(known, found, 0.0))
-    apart = np.where(np.isfinite(stored), np.abs(stored - found) / size, np.inf)
-    worst = int(np.argmax(np.where(known, apart, -1.0)))
+    known = np.isfinite(recomputed)  # A long replay plans only some episodes again.
+    scale = 1 + np.abs(np.where(known, recomputed, 0.0))
+    differences = np.where(np.isfinite(stored), np.abs(stored - recomputed) / scale, np.inf)
+    worst = int(np.argmax(np.where(known, differences, -1.0)))
     note = f"stored and recomputed, worst in episode {worst + 1}"
-    if apart[worst] > AGREEMENT and found[worst] != 0:
-        note += f": {stored[worst] / found[worst]:.4g} times"
-    sides = float(stored[worst]), float(found[worst])
-    return Check(name, *sides, bool(apart[worst] <= AGREEMENT), note)
+    if differences[worst] > STORED_TOLERANCE and recomputed[worst] != 0:
+        note += f": {stored[worst] / recomputed[worst]:.4g} times"
+    sides = float(stored[worst]), float(recomputed[worst])
+    return Check(name, *sides, bool(differences[worst] <= STORED_TOLERANCE), note)
 
 
-def _values(stored: StoredRun, found: ReplayedRun) -> list[Check]:
-    """(h) and (i), which need the truth and a plan on a grid."""
+def _value_checks(stored: StoredRun, replayed: ReplayedRun) -> list[Check]:
+    """Check lemmas (h) and (i), which need the true MDP and a plan on a grid."""
     names = ("(h) value difference identity", "(i) martingale differences within Azuma")
-    environment, agent = found.environment, found.agent
+    environment, agent = replayed.environment, replayed.agent
     if environment is None:
         return [not_applicable(name, "the truth is not known") for name in names]
-    if not found.differences:
+    if not replayed.differences:
         return [not_applicable(name, "no plan of several periods on a grid") for name in names]
-    second = martingale(np.stack(found.differences), np.stack(found.ranges))
-    why: str | None = None
+    martingale_check = martingale(np.stack(replayed.differences), np.stack(replayed.ranges))
+    reason: str | None = None
     if environment.believed is not None:
-        why = "the agent sees another MDP than the truth"
-    elif len(environment.grid.nodes) > NODES:
-        why = f"a grid of more than {NODES} states"
+        reason = "the agent sees another MDP than the truth"
+    elif len(environment.grid.nodes) > MAX_STATES:
+        reason = f"a grid of more than {MAX_STATES} states"
     elif agent.learner.beliefs(agent.state) is None:
-        why = "the agent keeps no posteriors"
-    if why is not None or found.policy is None:
-        return [not_applicable(names[0], why or "no policy"), second]
-    believed = agent.learner.mean(agent.state)
+        reason = "the agent keeps no posteriors"
+    if reason is not None or replayed.policy is None:
+        return [not_applicable(names[0], reason or "no policy"), martingale_check]
+    mean_mdp = agent.learner.mean(agent.state)
     start = stored.history[-1].states[0]
-    first = value_difference(believed, environment.mdp, found.policy, environment.grid, start)
-    return [first, second]
+    identity_check = value_difference(
+        mean_mdp, environment.mdp, replayed.policy, environment.grid, start
+    )
+    return [identity_check, martingale_check]

@@ -1,4 +1,4 @@
-"""A thread that brings a file to disk while the next episodes are played."""
+"""A thread that writes a file to disk while the next episodes are played."""
 
 import math
 import os
@@ -8,49 +8,54 @@ import time
 
 
 class FsyncThread:
-    """One ``fsync`` at a time: ``start_sync`` it, do something else, ``wait`` for it.
+    """Runs one ``fsync`` at a time: call ``start_sync``, do something else, then ``wait``.
 
-    A thread and two queues: a pool with futures costs several times as much an episode.
+    It uses a thread and two queues. A pool with futures costs several times as much an episode.
+
+    Args:
+        file: The descriptor of the file.
+
+    Attributes:
+        pending: Whether a sync was started and not yet waited for.
+        duration: Seconds that the last sync took; 0 before the first one.
+        started_at: When the last sync started, by ``time.monotonic``; −∞ before the first one.
     """
 
     def __init__(self, file: int) -> None:
         self.file = file
-        #: Whether there is anything to wait for.
-        self.busy = False
-        #: What the last one took; 0 before there was one.
-        self.seconds = 0.0
-        #: When it began.
-        self.begun = -math.inf
-        self._asked: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[float | OSError] = queue.SimpleQueue()
+        self.pending = False
+        self.duration = 0.0
+        self.started_at = -math.inf
+        self._requests: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[float | OSError] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def start_sync(self) -> None:
-        """Bring what was written so far to disk."""
-        self.busy = True
-        self.begun = time.monotonic()
-        self._asked.put(True)
+        """Start to write the file's content to disk."""
+        self.pending = True
+        self.started_at = time.monotonic()
+        self._requests.put(True)
 
     def wait(self) -> None:
-        """Until it is there; what the disk complains of is raised here."""
-        if self.busy:
-            self.busy = False
-            answer = self._done.get()
-            if isinstance(answer, OSError):
-                raise answer
-            self.seconds = answer
+        """Wait until the sync is done. An error of the disk is raised here."""
+        if self.pending:
+            self.pending = False
+            result = self._results.get()
+            if isinstance(result, OSError):
+                raise result
+            self.duration = result
 
     def close(self) -> None:
         """End the thread."""
-        self._asked.put(False)
+        self._requests.put(False)
         self._thread.join()
 
     def _serve(self) -> None:
-        while self._asked.get():
-            start_sync = time.monotonic()
+        while self._requests.get():
+            start = time.monotonic()
             try:
                 os.fsync(self.file)
-                self._done.put(time.monotonic() - start_sync)
+                self._results.put(time.monotonic() - start)
             except OSError as error:
-                self._done.put(error)
+                self._results.put(error)

@@ -1,4 +1,4 @@
-"""The loop between an agent and a system: ask, play, tell, and what each episode was worth."""
+"""The learning loop: ask an agent for a policy, play an episode, learn from it, record numbers."""
 
 import time
 from collections.abc import Iterator
@@ -18,20 +18,31 @@ from kernelmdp.mdp import Episode
 from kernelmdp.planners import Plan
 from kernelmdp.types import Key
 
-#: Points at which sets are checked against a known truth.
-CHECKED = 400
-#: Columns that the loop itself produces: what was earned, how little was known, plans, times.
-EARNED = ("episode", "return")
-WIDTHS = ("width_reward", "width_transition")
-PLANNED = ("planned_value", "planning_error")
-TIMES = ("plan_seconds", "update_seconds")
+#: Points at which confidence sets are compared with a known truth. More of them make every episode
+#: slower.
+CONTAINMENT_POINTS = 400
+#: Columns for the number of the episode and its return.
+RETURN_COLUMNS = ("episode", "return")
+#: Columns for the uncertainty at the visited points; ``widths`` fills them.
+WIDTH_COLUMNS = ("width_reward", "width_transition")
+#: Columns for the plan.
+PLAN_COLUMNS = ("planned_value", "planning_error")
+#: Columns for the seconds that the agent took.
+TIME_COLUMNS = ("plan_seconds", "update_seconds")
 
 
 def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
-    """Play ``episodes`` more episodes; a row of the table after each.
+    """Play more episodes, and yield a row of the run's table after each.
 
-    The system's randomness comes from the agent's seed and the episode's number, apart from the
-    agent's own: two agents with one seed meet the same noise.
+    The randomness of the system depends on the agent's seed and the number of the episode, but not
+    on the agent. Two agents with the same seed meet the same noise.
+
+    Args:
+        agent: The agent. It learns from every episode.
+        episodes: The number of episodes to play.
+
+    Yields:
+        A row: one number for each of the columns that ``columns_of`` lists, or for some of them.
 
     >>> import kernelmdp as km
     >>> [row["episode"] for row in interact(km.Random("riverswim", seed=0), 2)]
@@ -39,102 +50,145 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
     """
     system: Any = agent.system
     recorder = Recorder(agent, system.evaluator())
-    world = jax.random.fold_in(jax.random.key(agent.seed), 2**31 - 1)
+    system_key = jax.random.fold_in(jax.random.key(agent.seed), 2**31 - 1)
     for _ in range(episodes):  # l = 1, 2, …
-        start_key, play_key = _keys(world, agent.episode)
+        start_key, play_key = _episode_keys(system_key, agent.episode)
         start = system.start(key=start_key)
-        start_sync = time.perf_counter()
-        policy = agent.ask(start)  # from the beliefs of episodes before l: M_l, and π_l for it
-        seconds = time.perf_counter() - start_sync
+        start_time = time.perf_counter()
+        policy = agent.ask(start)  # M_l from the beliefs before episode l, and its policy π_l
+        seconds = time.perf_counter() - start_time
         plan: Any = agent.planned
         if agent.update == "step":
             episode = system.play_by_step(agent, start, key=play_key)
         else:
             episode = system.play(policy, start, key=play_key)  # s_1, a_1, r_1, …, s_{H+1}
         row = recorder.before_update(plan, episode) | {"plan_seconds": seconds}
-        start_sync = time.perf_counter()
-        agent.replay(episode)  # update the beliefs with all of it
+        start_time = time.perf_counter()
+        agent.replay(episode)  # update the beliefs with the whole episode
         jax.block_until_ready(jax.tree.leaves(agent.state))
-        row["update_seconds"] = time.perf_counter() - start_sync
+        row["update_seconds"] = time.perf_counter() - start_time
         yield row | recorder.after_update()
 
 
 def learn(agent: Agent, *, episodes: int, progress: bool) -> Result:
-    """Play and learn from that many more episodes; ``Agent.learn`` comes here."""
+    """Play more episodes and learn from each. ``Agent.learn`` calls this.
+
+    Args:
+        agent: The agent.
+        episodes: The number of episodes to play.
+        progress: Whether to show a progress line in a terminal.
+
+    Returns:
+        The table of these episodes, and whether a theorem covers the run.
+    """
     rows = interact(agent, episodes)
-    shown = list(track(rows, total=episodes, agent=agent.name) if progress else rows)
-    return Result(agent.problem.name, agent.name, agent.coverage, Table(shown, columns_of(agent)))
+    tracked = list(track(rows, total=episodes, agent=agent.name) if progress else rows)
+    return Result(agent.problem.name, agent.name, agent.coverage, Table(tracked, columns_of(agent)))
 
 
 @jax.jit
-def _keys(world: Key, episode: Any) -> tuple[Key, Key]:
-    """For the start of an episode and for its noise; one program is faster than three."""
-    start, play = jax.random.split(jax.random.fold_in(world, episode))
+def _episode_keys(system_key: Key, episode: Any) -> tuple[Key, Key]:
+    """Return keys for the start of an episode and its noise. One program is faster than three."""
+    start, play = jax.random.split(jax.random.fold_in(system_key, episode))
     return start, play
 
 
 class Recorder:
-    """Numbers of each episode, from those who produce them: agent, learner, evaluator, the loop."""
+    """Collects the numbers of an episode from agent, learner, evaluator and loop.
+
+    Args:
+        agent: The agent.
+        evaluator: Computes regret and coverage, if the truth is known.
+    """
 
     def __init__(self, agent: Agent, evaluator: Evaluator) -> None:
         self.agent, self.evaluator = agent, evaluator
-        #: Whether the learner knows more than gains, which are recorded after the update.
+        #: Whether the learner has diagnostics besides the gains, which are recorded after updates.
         self.diagnoses = agent.learns and not set(agent.learner.columns) <= set(GAINS)
-        self.checked = jnp.asarray(agent.problem.points.spread(CHECKED))
+        self.containment_points = jnp.asarray(agent.problem.points.spread(CONTAINMENT_POINTS))
 
     def before_update(self, plan: Plan, episode: Episode) -> dict[str, Any]:
-        """What is known of an episode before it is learned from."""
+        """Collect the numbers of an episode before the agent learns from it.
+
+        Args:
+            plan: The agent's plan of the episode.
+            episode: The episode.
+
+        Returns:
+            Numbers by column.
+        """
         agent = self.agent
         start = jnp.asarray(episode.states[0])
         row: dict[str, Any] = {"episode": agent.episode + 1, "return": episode.total}
         row |= agent.learner.info(agent.state) if self.diagnoses else {}
-        row |= _declared(agent)
+        row |= _checked_diagnostics(agent)
         row |= {"planned_value": plan.value(start), "planning_error": plan.error}
         row |= self.evaluator.row(plan.policy, start, episode, agent.totals)
-        row |= self.evaluator.containment(agent.sets, self.checked)
+        row |= self.evaluator.containment(agent.sets, self.containment_points)
         return row | widths(agent, np.asarray(episode.points))
 
     def after_update(self) -> dict[str, float]:
-        """Gains of information, with what the episode told."""
+        """Collect the information gains, which include the episode.
+
+        Returns:
+            Numbers by column.
+        """
         info = self.agent.learner.info(self.agent.state)
         return {name: info[name] for name in GAINS if name in info}
 
 
 def columns_of(agent: Agent) -> tuple[str, ...]:
-    """The columns of a run, as declared by those who produce them."""
+    """List the columns of a run. Every part that produces numbers declares its columns.
+
+    Args:
+        agent: The agent of the run.
+
+    Returns:
+        The names of the columns, in the order of the table.
+    """
     declared = (
-        EARNED,
+        RETURN_COLUMNS,
         Evaluator.columns,
         agent.columns,
         GAINS,
         agent.learner.columns,
         Evaluator.containment_columns,
-        WIDTHS,
-        PLANNED,
-        TIMES,
+        WIDTH_COLUMNS,
+        PLAN_COLUMNS,
+        TIME_COLUMNS,
     )
     return tuple(dict.fromkeys(name for names in declared for name in names))
 
 
-def _declared(agent: Agent) -> dict[str, float]:
-    """The agent's diagnostics; an error names one without a column."""
-    found = agent.diagnostics()
-    for name in found:
+def _checked_diagnostics(agent: Agent) -> dict[str, float]:
+    """Return the agent's diagnostics. An undeclared column is an error."""
+    diagnostics = agent.diagnostics()
+    for name in diagnostics:
         if name not in agent.columns:
             expected = f"numbers for the columns that {type(agent).__name__} declares"
             raise ArgumentError("diagnostics", expected, repr(name))
-    return found
+    return diagnostics
 
 
 def widths(agent: Agent, points: np.ndarray) -> dict[str, float]:
-    """How little was known, before the episode, where it went: sums over points (H, d).
+    """Sum the uncertainty before an episode over the points that the episode visited.
 
-    Half-widths β_R σ_R and ρ of the sets; σ_R and ‖σ_P‖ for agents that have none. Twice the first
-    and 2L times the second are this episode's share of a regret certificate (``theory``).
+    The summands are the half-widths β_R σ_R and ρ of the confidence sets; σ_R and ‖σ_P‖ for agents
+    without sets. Twice the first sum and 2L times the second are the episode's share of a regret
+    certificate (``theory``).
+
+    Args:
+        agent: The agent, before it learns from the episode.
+        points: z = (s, a) of the episode, (n, d) with n ≤ H.
+
+    Returns:
+        One number for each of ``WIDTH_COLUMNS``. Empty for an agent that does not learn, or that
+        learned during the episode.
     """
-    if agent.update == "step" or not agent.learns:  # what was known before is not kept
+    # With updates at every step, the beliefs from before the episode no longer exist.
+    if agent.update == "step" or not agent.learns:
         return {}
-    # Episodes that ended early are filled up: one program serves every length.
+    # Shorter episodes are padded: then one compiled program serves every length.
     count, missing = len(points), agent.problem.horizon - len(points)
     z = jnp.asarray(np.concatenate([points, np.repeat(points[-1:], missing, axis=0)]))
     beliefs = agent.learner.beliefs(agent.state)
@@ -145,5 +199,5 @@ def widths(agent: Agent, points: np.ndarray) -> dict[str, float]:
         transition = np.linalg.norm(np.asarray(beliefs.transition.predict(z)[1]), axis=1)
     else:
         return {}
-    sums = (float(np.sum(np.asarray(each)[:count])) for each in (reward, transition))
-    return dict(zip(WIDTHS, sums, strict=True))
+    sums = (float(np.sum(np.asarray(values)[:count])) for values in (reward, transition))
+    return dict(zip(WIDTH_COLUMNS, sums, strict=True))

@@ -1,4 +1,4 @@
-"""Trials on this machine: so many worker processes, a core each."""
+"""Play the trials of a study on this machine, in worker processes of one core each."""
 
 import os
 import pathlib
@@ -7,63 +7,78 @@ from collections.abc import Callable, Sequence
 import jax
 from joblib.externals.loky import FIRST_COMPLETED, BrokenProcessPool, ProcessPoolExecutor, wait
 
-from kernelmdp.experiments.run_files import ROWS
+from kernelmdp.experiments.run_files import EPISODES_FILE
 from kernelmdp.experiments.study_file import Trial
-from kernelmdp.experiments.trial_worker import Outcome, play_trial, prepare, single_core_environment
+from kernelmdp.experiments.trial_worker import (
+    TrialResult,
+    play_trial,
+    prepare_worker,
+    single_core_environment,
+)
 
-#: How often workers may die without an episode in between before their trials are given up.
-DEATHS = 3
-#: Seconds between two looks at the folders.
-LOOK = 0.5
-DIED = "its worker process died again and again (out of memory?)"
+#: How often workers may die in a row without a new episode. Then their trials are given up. A
+#: trial that is too large for the memory would otherwise be restarted forever.
+MAX_DEATHS = 3
+#: Seconds between two calls of ``on_poll``: how often the shown progress is refreshed.
+POLL_SECONDS = 0.5
+#: The error of a trial that was given up.
+WORKER_DIED = "its worker process died again and again (out of memory?)"
 
 
 def play_locally(
     trials: Sequence[Trial],
-    place: pathlib.Path,
+    folder: pathlib.Path,
     *,
     episodes: int,
     jobs: int,
-    look: Callable[[], None],
-    ended: Callable[[Outcome], None],
+    on_poll: Callable[[], None],
+    on_end: Callable[[TrialResult], None],
 ) -> None:
-    """Play trials into folders of ``place``; ``look`` is called all the while.
+    """Play trials in worker processes.
 
-    A worker that dies takes the others of its pool with it; a new pool goes on with all of them.
+    A worker that dies breaks its whole pool. A new pool then resumes all unfinished trials.
+
+    Args:
+        trials: The trials.
+        folder: Where their folders are. Each is named after its trial.
+        episodes: The number of episodes of each trial.
+        jobs: The largest number of worker processes.
+        on_poll: Called every half second, with nothing.
+        on_end: Called when a trial ends.
     """
-    left = {trial.name: trial for trial in trials}
-    deaths, before = 0, -1
-    while left:
+    remaining = {trial.name: trial for trial in trials}
+    deaths, last_size = 0, -1
+    while remaining:
         cache = jax.config.values["jax_compilation_cache_dir"]
         pool = ProcessPoolExecutor(
-            max_workers=min(jobs, len(left)),
+            max_workers=min(jobs, len(remaining)),
             env=single_core_environment(),
-            initializer=prepare,
+            initializer=prepare_worker,
             initargs=(os.getpid(), cache),
         )
         try:
             waiting = {
-                pool.submit(play_trial, name, trial.config, place / name, episodes)
-                for name, trial in left.items()
+                pool.submit(play_trial, name, trial.config, folder / name, episodes)
+                for name, trial in remaining.items()
             }
             while waiting:
-                done, waiting = wait(waiting, timeout=LOOK, return_when=FIRST_COMPLETED)
+                done, waiting = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in done:
-                    outcome = future.result()
-                    left.pop(outcome.name)
-                    ended(outcome)
-                look()
+                    result = future.result()
+                    remaining.pop(result.name)
+                    on_end(result)
+                on_poll()
         except BrokenProcessPool:
-            bytes_now = sum(_size(place / name / ROWS) for name in left)
-            deaths = 1 if bytes_now != before else deaths + 1
-            before = bytes_now
-            if deaths == DEATHS:
-                for name in left:
-                    ended(Outcome(name, DIED))
+            size = sum(_file_size(folder / name / EPISODES_FILE) for name in remaining)
+            deaths = 1 if size != last_size else deaths + 1
+            last_size = size
+            if deaths == MAX_DEATHS:
+                for name in remaining:
+                    on_end(TrialResult(name, WORKER_DIED))
                 return
         finally:
             pool.shutdown(wait=True, kill_workers=True)
 
 
-def _size(path: pathlib.Path) -> int:
+def _file_size(path: pathlib.Path) -> int:
     return path.stat().st_size if path.exists() else 0

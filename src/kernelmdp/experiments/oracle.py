@@ -1,4 +1,4 @@
-"""The agent that knows the truth: the yardstick of regret."""
+"""An agent that knows the true MDP. It serves as a reference for regret."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,14 @@ from kernelmdp.types import Key
 
 
 class Oracle(Agent):
-    """Knows the truth: plays the optimal policy, and must have regret zero.
+    """An agent that knows the true MDP and plays its optimal policy. Its regret is zero.
+
+    Args:
+        task: An environment whose true MDP is known.
+        **settings: As for other agents.
+
+    Raises:
+        ArgumentError: If the true MDP of the task is unknown.
 
     >>> import kernelmdp as km
     >>> km.Oracle("riverswim", seed=0).ask()([0], period=0)  # against the stream
@@ -23,7 +30,6 @@ class Oracle(Agent):
     learns: ClassVar[bool] = False
 
     def __init__(self, task: object, **settings: Any) -> None:
-        """As for other agents, but the task must be an environment whose truth is known."""
         super().__init__(task, **settings)
         if not isinstance(self.system, EnvironmentSystem):
             raise ArgumentError("task", "an environment whose truth is known", repr(task))

@@ -1,4 +1,4 @@
-"""What a saved agent has learned, played: returns, and a moving picture."""
+"""Play what a saved agent has learned: returns, and an animation."""
 
 import dataclasses
 import pathlib
@@ -14,42 +14,74 @@ from kernelmdp.experiments.run import load_run
 from kernelmdp.experiments.run_files import read_config
 from kernelmdp.mdp import Episode
 
-#: Frames a second, and the most of them that are kept.
-RATE, FRAMES = 30, 600
+#: Speed of an animation. A higher rate plays the same episode faster.
+FRAMES_PER_SECOND = 30
+#: Most frames of an animation: 20 seconds. Of a longer episode, every n-th frame is used.
+MAX_FRAMES = 600
 
 
 def play_saved(folder: Any, *, episodes: int, seed: int) -> tuple[Agent, list[Episode]]:
-    """The agent of a run's folder, and episodes of its best policy, exploration aside."""
+    """Load the agent of a run and play episodes of its greedy policy.
+
+    Args:
+        folder: The run's folder.
+        episodes: The number of episodes.
+        seed: The seed of the first episode. Each further episode adds 1.
+
+    Returns:
+        The agent and the episodes. The agent does not learn from them.
+    """
     agent = load_run(read_config(folder), pathlib.Path(folder))
-    return agent, [play_best(agent, seed=seed + number) for number in range(episodes)]
+    return agent, [play_greedy(agent, seed=seed + number) for number in range(episodes)]
 
 
-def play_best(agent: Agent, *, seed: int) -> Episode:
-    """One episode of what the agent holds for best; nothing is learned from it."""
+def play_greedy(agent: Agent, *, seed: int) -> Episode:
+    """Play one episode of the agent's greedy policy, without exploration.
+
+    Args:
+        agent: The agent. It does not learn from the episode.
+        seed: Decides the start and the noise.
+
+    Returns:
+        The episode.
+    """
     policy = agent.plan_greedy(key=episode_key(agent.seed, agent.episode)).policy
     system: Any = agent.system
     return system.play_seeded(policy, seed=seed)
 
 
 def draw_episode(agent: Agent, path: Any, *, seed: int) -> Episode:
-    """One episode of the best policy as a GIF."""
-    place = pathlib.Path(path)
-    if place.suffix.lower() != ".gif":
+    """Play one episode of the agent's greedy policy and draw it as a GIF.
+
+    Args:
+        agent: The agent. It does not learn from the episode.
+        path: The file to write. Its name ends in ``.gif``.
+        seed: Decides the start and the noise.
+
+    Returns:
+        The episode.
+
+    Raises:
+        ArgumentError: If the file's name does not end in ``.gif``, the file cannot be written, or
+            the environment has no picture.
+    """
+    target = pathlib.Path(path)
+    if target.suffix.lower() != ".gif":
         raise ArgumentError("render", "a file that ends in .gif", str(path))
     task: Any = agent.task
     if hasattr(task, "drawing"):
         if task.drawing is None:
             raise ArgumentError("render", "an environment that has a picture", task.name)
-        episode = play_best(agent, seed=seed)
+        episode = play_greedy(agent, seed=seed)
         frames = [task.drawing(state) for state in np.asarray(episode.states)]
     else:
-        episode, frames = _rendered(agent, seed)
-    _write(frames, place)
+        episode, frames = _gymnasium_frames(agent, seed)
+    _write_gif(frames, target)
     return episode
 
 
-def _rendered(agent: Agent, seed: int) -> tuple[Episode, list[np.ndarray]]:
-    """Frames of Gymnasium's own, from an environment made again so that it draws."""
+def _gymnasium_frames(agent: Agent, seed: int) -> tuple[Episode, list[np.ndarray]]:
+    """Play in a copy of a Gymnasium environment that renders its frames."""
     task: Any = agent.task
     if task.env.spec is None:
         raise ArgumentError("render", "an environment with an id", task.name)
@@ -60,23 +92,22 @@ def _rendered(agent: Agent, seed: int) -> tuple[Episode, list[np.ndarray]]:
     frames: list[np.ndarray] = []
     policy = agent.plan_greedy(key=episode_key(agent.seed, agent.episode)).policy.player()
 
-    def watched(state: np.ndarray, period: int) -> Any:
+    def rendering_policy(state: np.ndarray, period: int) -> Any:
         frames.append(np.asarray(env.render()))
         return policy(state, period)
 
-    episode = dataclasses.replace(task, env=env).play(watched, seed=seed)
+    episode = dataclasses.replace(task, env=env).play(rendering_policy, seed=seed)
     frames.append(np.asarray(env.render()))
     env.close()
     return episode, frames
 
 
-def _write(frames: list[np.ndarray], place: pathlib.Path) -> None:
-    every = -(-len(frames) // FRAMES)
+def _write_gif(frames: list[np.ndarray], path: pathlib.Path) -> None:
+    every = -(-len(frames) // MAX_FRAMES)
     images = [Image.fromarray(frame).convert("P") for frame in frames[::every]]
+    duration = 1000 // FRAMES_PER_SECOND
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        images[0].save(
-            place, save_all=True, append_images=images[1:], duration=1000 // RATE, loop=0
-        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0)
     except OSError as error:
-        raise ArgumentError("render", "a file that can be written", f"{place} ({error})") from None
+        raise ArgumentError("render", "a file that can be written", f"{path} ({error})") from None

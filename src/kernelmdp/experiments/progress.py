@@ -1,4 +1,4 @@
-"""A line that shows how learning goes, in a terminal; silence elsewhere."""
+"""A progress line for a terminal. Without a terminal nothing is shown."""
 
 import math
 import sys
@@ -10,7 +10,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def describe(row: dict[str, Any]) -> str:
-    """The numbers of an episode that people follow."""
+    """Format the main numbers of an episode: return, cumulative regret, information gain.
+
+    Args:
+        row: A row of the run's table.
+
+    Returns:
+        The text. Unknown numbers are left out.
+    """
     parts = [f"return {row['return']:.4g}"]
     regret = row.get("cumulative_regret", math.nan)
     if math.isfinite(regret):
@@ -22,7 +29,16 @@ def describe(row: dict[str, Any]) -> str:
 
 
 def track(rows: Iterable[dict[str, Any]], *, total: int, agent: str) -> Iterator[dict[str, Any]]:
-    """Pass rows through and show them as they come: episode, return, regret, gain, time left."""
+    """Pass rows through, and show a progress bar with the latest numbers and the time left.
+
+    Args:
+        rows: Rows of a run's table, as they are produced.
+        total: The number of rows to expect.
+        agent: The name of the agent, which is shown.
+
+    Yields:
+        The rows, unchanged.
+    """
     console = Console(file=sys.stderr)
     columns = (
         TextColumn("{task.fields[agent]:<8}"),

@@ -1,4 +1,7 @@
-"""What a run's folder holds, read back after any kind of end (``folder`` says what is in it)."""
+"""Recover the episodes of a run from its folder, also after a crash.
+
+``run_folder`` describes the files.
+"""
 
 import dataclasses
 import json
@@ -15,9 +18,9 @@ from kernelmdp.errors import CheckpointError
 from kernelmdp.experiments.learning_loop import columns_of
 from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.experiments.run_files import (
-    CHECKPOINT,
-    JOURNAL,
-    ROWS,
+    CHECKPOINT_FILE,
+    EPISODES_FILE,
+    JOURNAL_FILE,
     as_line,
     header,
     read_history,
@@ -26,120 +29,165 @@ from kernelmdp.experiments.run_files import (
 )
 from kernelmdp.mdp import Episode
 
-#: What was told of an episode.
-DATA = ("states", "actions", "rewards", "outcomes")
+#: Arrays of an episode in the journal. They are the first fields of ``Episode``, in its order.
+EPISODE_ARRAYS = ("states", "actions", "rewards", "outcomes")
 
 
 @dataclasses.dataclass(frozen=True)
 class RecoveredRun:
-    """What a folder holds of a run: the episodes that have both a row and their data."""
+    """The episodes of a folder that have both a row and their data.
+
+    Attributes:
+        history: The episodes.
+        lines: Their rows as lines of ``episodes.csv``, with line ends.
+        totals: Running sums after the last episode, such as cumulative regret.
+        note: What had to be repaired; empty after an orderly end.
+    """
 
     history: list[Episode]
-    #: Rows as they are written, with the ends of their lines.
     lines: list[str]
     totals: dict[str, float]
-    #: What had to be mended; empty after an orderly end.
     note: str = ""
 
 
-def recover_run(place: pathlib.Path, agent: Agent, config: RunConfig) -> RecoveredRun:
-    """The episodes on disk, from checkpoint and journal; nothing is changed."""
+def recover_run(folder: pathlib.Path, agent: Agent, config: RunConfig) -> RecoveredRun:
+    """Read the episodes from checkpoint and journal. No file is changed.
+
+    Args:
+        folder: The run's folder.
+        agent: A new agent of the run.
+        config: The run's configuration.
+
+    Returns:
+        The episodes that have both a row and their data.
+    """
     columns = columns_of(agent)
-    history, totals = _read_checkpoint(place, agent, config)
-    lines = _read_whole_rows(place, columns)
-    records, torn = _read_journal(place / JOURNAL, columns)
+    history, totals = _read_checkpoint(folder, agent, config)
+    lines = _read_complete_rows(folder, columns)
+    records, torn = _read_journal(folder / JOURNAL_FILE, columns)
     notes = []
     if len(lines) < len(history):
-        notes.append(f"{ROWS} has {len(lines)} rows of {len(history)}")
+        notes.append(f"{EPISODES_FILE} has {len(lines)} rows of {len(history)}")
         history = history[: len(lines)]
-        place_of = columns.index("cumulative_regret")
-        regret = float(lines[-1].split(",")[place_of]) if lines else 0.0
-        totals = {} if math.isnan(regret) else {"regret": regret}  # NaN: no optimum is known
-    saved, found = len(history), len(lines)
-    lines = lines[:saved]
+        position = columns.index("cumulative_regret")
+        regret = float(lines[-1].split(",")[position]) if lines else 0.0
+        totals = {} if math.isnan(regret) else {"regret": regret}  # NaN: no optimum is known.
+    in_checkpoint, rows_on_disk = len(history), len(lines)
+    lines = lines[:in_checkpoint]
     for record in records:
         if record["episode"] == len(history) + 1:
-            data = (record[name] for name in DATA)
-            history.append(Episode(*data, terminated=record["terminated"]))
+            arrays = (record[name] for name in EPISODE_ARRAYS)
+            history.append(Episode(*arrays, terminated=record["terminated"]))
             lines.append(record["row"])
             totals = record["totals"]
     if torn:
         notes.append("the last line of the journal was cut short")
-    if found != len(lines):
-        notes.append(f"{ROWS} had {found} whole rows")
-    elif len(history) > saved:
-        notes.append("the last process had been ended in the middle")
+    if rows_on_disk != len(lines):
+        notes.append(f"{EPISODES_FILE} had {rows_on_disk} complete rows")
+    elif len(history) > in_checkpoint:
+        notes.append("the last process was interrupted")
     return RecoveredRun(history, lines, totals, "; ".join(notes))
 
 
-def journal_record(episode: int, line: str, totals: dict[str, float], data: Episode) -> str:
-    """A line of the journal: JSON, put together by hand as this is done after every episode."""
-    arrays = ", ".join([f'"{name}": {encode_array(getattr(data, name))}' for name in DATA])
-    row, sums, ended = (json.dumps(part) for part in (line, totals, data.terminated))
-    head = f'"episode": {episode}, "row": {row}, "totals": {sums}'
-    return f'{{{head}, {arrays}, "terminated": {ended}}}\n'
+def journal_record(number: int, line: str, totals: dict[str, float], episode: Episode) -> str:
+    """Write an episode as a line of the journal.
+
+    The line is JSON. It is put together by hand, which is faster: this is done after every episode.
+
+    Args:
+        number: The number of the episode, counted from 1.
+        line: Its row, as a line of ``episodes.csv``.
+        totals: Running sums after the episode.
+        episode: The episode.
+
+    Returns:
+        The line, with its end.
+    """
+    arrays = ", ".join(
+        [f'"{name}": {encode_array(getattr(episode, name))}' for name in EPISODE_ARRAYS]
+    )
+    row, sums, terminated = (json.dumps(value) for value in (line, totals, episode.terminated))
+    head = f'"episode": {number}, "row": {row}, "totals": {sums}'
+    return f'{{{head}, {arrays}, "terminated": {terminated}}}\n'
 
 
 def encode_array(array: np.ndarray) -> str:
-    """Shape and bytes: far faster than digits, and the same in all bits."""
+    """Encode an array as JSON: its shape and its bytes in hexadecimal.
+
+    This is much faster than decimal digits, and it keeps every bit.
+
+    Args:
+        array: The array, of any shape.
+
+    Returns:
+        The JSON text.
+    """
     return f'[{list(array.shape)}, "{array.astype("<f8", copy=False).tobytes().hex()}"]'
 
 
-def decode_array(given: list[Any]) -> np.ndarray:
-    """The array of ``encode_array``, out of its JSON."""
-    shape, text = given
+def decode_array(encoded: list[Any]) -> np.ndarray:
+    """Decode an array that ``encode_array`` encoded.
+
+    Args:
+        encoded: The parsed JSON: shape and hexadecimal bytes.
+
+    Returns:
+        The array.
+    """
+    shape, text = encoded
     return np.frombuffer(bytes.fromhex(text), "<f8").reshape(shape).astype(float)
 
 
 def _read_checkpoint(
-    place: pathlib.Path, agent: Agent, config: RunConfig
+    folder: pathlib.Path, agent: Agent, config: RunConfig
 ) -> tuple[list[Episode], dict[str, float]]:
-    if not (place / CHECKPOINT).exists():
+    path = folder / CHECKPOINT_FILE
+    if not path.exists():
         return [], {}
-    history, totals = read_history(place, config)
-    problem = archive.read(place / CHECKPOINT)[0].get("problem")
+    history, totals = read_history(folder, config)
+    problem = archive.read(path)[0].get("problem")
     if problem != json.loads(json.dumps(agent.problem.summary())):
-        raise CheckpointError(f"{place / CHECKPOINT}: saved for another problem than this run's")
+        raise CheckpointError(f"{path}: saved for another problem than this run's")
     return history, totals
 
 
 def _read_journal(path: pathlib.Path, columns: Sequence[str]) -> tuple[list[dict[str, Any]], bool]:
-    """Its records up to the first that is not whole, and whether there was one."""
-    found: list[dict[str, Any]] = []
+    """Return the records up to the first incomplete one, and whether there was one."""
+    records: list[dict[str, Any]] = []
     if not path.exists():
-        return found, False
+        return records, False
     for line in path.read_bytes().splitlines(keepends=True):
         try:
             record = json.loads(line.decode())
-            for name in DATA:
+            for name in EPISODE_ARRAYS:
                 record[name] = decode_array(record[name])
-            whole = line.endswith(b"\n") and _parsed(record["row"], record["episode"], columns)
-            record["totals"] = {name: float(sum_) for name, sum_ in record["totals"].items()}
+            complete = line.endswith(b"\n") and _is_row(record["row"], record["episode"], columns)
+            record["totals"] = {name: float(total) for name, total in record["totals"].items()}
             record["terminated"] = bool(record["terminated"])
         except (AttributeError, KeyError, TypeError, ValueError):
-            whole = False
-        if not whole:
-            return found, True
-        found.append(record)
-    return found, False
+            complete = False
+        if not complete:
+            return records, True
+        records.append(record)
+    return records, False
 
 
-def _read_whole_rows(place: pathlib.Path, columns: Sequence[str]) -> list[str]:
-    """Rows as text, up to the first that is not whole."""
-    lines = read_lines(place / ROWS)
+def _read_complete_rows(folder: pathlib.Path, columns: Sequence[str]) -> list[str]:
+    """Return the rows as text, up to the first incomplete one."""
+    lines = read_lines(folder / EPISODES_FILE)
     if not lines or lines[0].rstrip("\r\n") != header(columns).rstrip("\r\n"):
-        # Of an older version: a column that it did not write is not a row cut short.
-        return [as_line(row, columns) for row in read_rows(place)]
-    whole: list[str] = []
+        # An older version wrote fewer columns. Its rows are complete, and get the missing columns.
+        return [as_line(row, columns) for row in read_rows(folder)]
+    complete: list[str] = []
     for line in lines[1:]:
-        if not (line.endswith("\n") and _parsed(line, len(whole) + 1, columns)):
+        if not (line.endswith("\n") and _is_row(line, len(complete) + 1, columns)):
             break
-        whole.append(line)
-    return whole
+        complete.append(line)
+    return complete
 
 
-def _parsed(line: str, episode: int, columns: Sequence[str]) -> bool:
-    """Whether a line is the row of this episode."""
+def _is_row(line: str, episode: int, columns: Sequence[str]) -> bool:
+    """Return whether a line is the complete row of this episode."""
     try:
         numbers = [float(text) for text in line.rstrip("\r\n").split(",")]
     except ValueError:

@@ -1,9 +1,12 @@
-"""True regret: V*_1(s) − V^π_1(s) in the true MDP, both computed the same way.
+"""True regret V*_1(s) − V^π_1(s), with both values computed in the same way in the true MDP.
 
-Regret is a difference of *values*. Where transitions are noisy, both are computed by dynamic
-programming on the same grid of the true MDP, so that the error of the grid mostly cancels and the
-optimal policy has regret exactly zero. Where nothing is random the return is the value. In linear-
-quadratic control the value is a closed form, with the effect of bounds by common rollouts.
+Regret is a difference of *values*. How they are computed depends on the environment:
+
+- With noisy transitions, dynamic programming computes both on the same grid of the true MDP. Most
+  of the grid's error cancels, and the optimal policy has regret exactly zero.
+- Without noise, the return is the value.
+- In linear-quadratic control, the value is a closed form. Rollouts with common noise correct it for
+  bounds.
 """
 
 import abc
@@ -22,9 +25,13 @@ from kernelmdp.planners import GridPlanner
 
 
 class Evaluator(abc.ABC):
-    """Measures policies by the truth."""
+    """Evaluates policies and confidence sets by the true MDP.
 
-    #: Columns of ``row`` and of ``containment``.
+    Attributes:
+        columns: The columns that ``row`` fills.
+        containment_columns: The columns that ``containment`` fills.
+    """
+
     columns: ClassVar[tuple[str, ...]] = (
         "value",
         "optimal_value",
@@ -38,15 +45,33 @@ class Evaluator(abc.ABC):
     def row(
         self, policy: Policy, start: Array, episode: Episode, totals: dict[str, float]
     ) -> dict[str, float]:
-        """Value, optimum and regret of a policy; adds the regret to ``totals``."""
+        """Compute value, optimal value and regret of a policy.
+
+        Args:
+            policy: The policy.
+            start: The first state of the episode, (m,).
+            episode: An episode of the policy.
+            totals: Running sums. The regret is added to its entry "regret".
+
+        Returns:
+            One number for each of ``columns``; empty if the truth is unknown.
+        """
 
     @abc.abstractmethod
     def containment(self, sets: ConfidenceSets | None, points: Array) -> dict[str, float]:
-        """Whether confidence sets hold the truth at these points: 1 or 0."""
+        """Check whether confidence sets contain the truth.
+
+        Args:
+            sets: The sets, or None for an agent without sets.
+            points: Points z = (s, a) at which they are checked, (n, d).
+
+        Returns:
+            1 or 0 for each of ``containment_columns``; empty without sets or without the truth.
+        """
 
 
 class NoEvaluator(Evaluator):
-    """Where nothing is known of the truth."""
+    """For systems whose truth is unknown. It returns no numbers."""
 
     def row(
         self, policy: Policy, start: Array, episode: Episode, totals: dict[str, float]
@@ -58,7 +83,11 @@ class NoEvaluator(Evaluator):
 
 
 class RegretEvaluator(Evaluator):
-    """Knows the truth and says what a policy is worth in it."""
+    """Computes values and regret in the true MDP of an environment.
+
+    Args:
+        environment: The environment.
+    """
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
@@ -66,14 +95,30 @@ class RegretEvaluator(Evaluator):
         self._measure = _measure_for(environment)
 
     def optimum(self, start: Array) -> Value:
-        """V*_1 at a state, with its error."""
-        name = tuple(np.asarray(start).tolist())
-        if name not in self._optima:
-            self._optima[name] = self._measure.optimum(start)
-        return self._optima[name]
+        """Compute V*_1 at a state. The result is cached.
+
+        Args:
+            start: The state, (m,).
+
+        Returns:
+            The optimal value with its error.
+        """
+        state = tuple(np.asarray(start).tolist())
+        if state not in self._optima:
+            self._optima[state] = self._measure.optimum(start)
+        return self._optima[state]
 
     def value(self, policy: Policy, start: Array, episode: Episode) -> float:
-        """V^π_1 at a state."""
+        """Compute V^π_1 at a state.
+
+        Args:
+            policy: The policy π.
+            start: The state, (m,).
+            episode: An episode of the policy from this state.
+
+        Returns:
+            The value.
+        """
         return self._measure.value(policy, start, episode)
 
     def row(
@@ -95,24 +140,44 @@ class RegretEvaluator(Evaluator):
 
 
 class ValueMeasure(abc.ABC):
-    """One way to compute values; the optimum and a policy are measured alike."""
+    """A method to compute values. It is the same for the optimum and for a policy.
+
+    Args:
+        environment: The environment.
+    """
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
 
     @abc.abstractmethod
     def optimum(self, start: Any) -> Value:
-        """V*_1 at a state, with its error."""
+        """Compute V*_1 at a state.
+
+        Args:
+            start: The state, (m,).
+
+        Returns:
+            The optimal value with its error.
+        """
 
     @abc.abstractmethod
     def value(self, policy: Policy, start: Any, episode: Episode) -> float:
-        """V^π_1 at a state, where an episode of the policy is at hand."""
+        """Compute V^π_1 at a state.
+
+        Args:
+            policy: The policy π.
+            start: The state, (m,).
+            episode: An episode of the policy from this state.
+
+        Returns:
+            The value.
+        """
 
 
 class ReturnMeasure(ValueMeasure):
-    """Where nothing is random the return of an episode is the value.
+    """Takes the return of an episode as the value, which is exact if nothing is random.
 
-    So it is taken, as an unbiased estimate, where states have too many coordinates for a grid.
+    If states have too many coordinates for a grid, the return is used as an unbiased estimate.
     """
 
     def optimum(self, start: Any) -> Value:
@@ -123,27 +188,32 @@ class ReturnMeasure(ValueMeasure):
 
 
 class GridMeasure(ValueMeasure):
-    """Dynamic programming on one grid of the true MDP."""
+    """Dynamic programming on one grid of the true MDP.
+
+    Args:
+        environment: The environment.
+    """
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         planner = GridPlanner(environment.problem.state_points, environment.problem.action_points)
         self.grid = planner.grid(environment.mdp)
         plan = planner.plan(environment.mdp, key=jax.random.key(0))
-        # What the optimal policy is worth on this grid; its refined actions may beat the plan's.
-        self.best = policy_values(environment.mdp, plan.policy, self.grid)
+        # Values of the optimal policy on this grid. The policy refines the actions of the plan, so
+        # its values may exceed those of the plan.
+        self.optimal_values = policy_values(environment.mdp, plan.policy, self.grid)
 
     def optimum(self, start: Any) -> Value:
         fine = self.environment.optimal_value(start)
-        here = float(_first(self.grid, self.best, start))
-        return Value(here, abs(here - fine.value) + fine.error, fine.kind)
+        value = float(_first_period_value(self.grid, self.optimal_values, start))
+        return Value(value, abs(value - fine.value) + fine.error, fine.kind)
 
     def value(self, policy: Policy, start: Any, episode: Episode) -> float:
         return float(_policy_value(self.environment.mdp, policy, self.grid, start))
 
 
 class OnePeriodMeasure(ValueMeasure):
-    """H = 1: the mean reward of the action taken."""
+    """H = 1: the mean reward of the action that was taken."""
 
     def optimum(self, start: Any) -> Value:
         return self.environment.optimal_value(start)
@@ -176,9 +246,9 @@ def _measure_for(environment: Environment) -> ValueMeasure:
 
 @jit
 def _policy_value(mdp: MDP, policy: Policy, grid: StateGrid, start: Array) -> Array:
-    return _first(grid, policy_values(mdp, policy, grid), start)
+    return _first_period_value(grid, policy_values(mdp, policy, grid), start)
 
 
-def _first(grid: StateGrid, values: Array, start: Array) -> Array:
-    """The value of the first period at a state."""
+def _first_period_value(grid: StateGrid, values: Array, start: Array) -> Array:
+    """Return the value of the first period at a state."""
     return grid.value_at(values[0], jnp.asarray(start)[None, :])[0]

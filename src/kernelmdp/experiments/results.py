@@ -1,4 +1,4 @@
-"""The table of a run: one row an episode. Columns are declared by whoever produces them."""
+"""The table of a run, with one row an episode, and the result of learning."""
 
 import csv
 import dataclasses
@@ -12,7 +12,11 @@ from kernelmdp.confidence import Coverage
 
 
 class Table:
-    """Rows of a run by column: ``table["regret"]`` is an array.
+    """The rows of a run. ``table["regret"]`` is a column as an array.
+
+    Args:
+        rows: Mappings from column to number. Missing numbers are NaN.
+        columns: All columns in their order. None means the columns of the rows.
 
     >>> Table([{"episode": 1, "return": 2.5}])["return"]
     array([2.5])
@@ -21,15 +25,9 @@ class Table:
     def __init__(
         self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None
     ) -> None:
-        """A table of rows.
-
-        Args:
-            rows: Mappings from columns to numbers; what is missing is NaN.
-            columns: All columns in their order; those of the rows unless given.
-        """
         rows = list(rows)
         self.columns = tuple(
-            dict.fromkeys(n for row in rows for n in row) if columns is None else columns
+            dict.fromkeys(name for row in rows for name in row) if columns is None else columns
         )
         self.rows = [{name: row.get(name, np.nan) for name in self.columns} for row in rows]
 
@@ -50,7 +48,16 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What ``learn`` gives back: the table, and what the theory says of the run.
+    """The result of ``learn``: the table of a run, and which theorem covers it.
+
+    Attributes:
+        name: The name of the environment.
+        agent: The name of the agent.
+        coverage: Which theorem covers the run, or why none does.
+        episodes: The table, one row an episode.
+        bound: Which theorem bounds the regret, or why none does; empty if not computed.
+        curve: Numbers of episodes and the bound after each, two arrays of the same length; None
+            if there is no bound.
 
     >>> import kernelmdp as km
     >>> result = km.Random("riverswim", seed=0).learn(episodes=2, progress=False)
@@ -62,18 +69,23 @@ class Result:
     agent: str
     coverage: Coverage
     episodes: Table
-    #: Which theorem bounds the regret, or why none does; empty where nobody asked.
     bound: str = ""
-    #: Numbers of episodes, and that bound after each.
     curve: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def regret(self) -> float:
-        """Cumulative regret; NaN when no optimum is known."""
+        """Cumulative regret; NaN if the optimal value is unknown."""
         return float(self.episodes["cumulative_regret"][-1]) if len(self.episodes) else 0.0
 
     def plot(self, axes: Any = None) -> Any:
-        """Cumulative regret (or the return, where no optimum is known) against the episode."""
+        """Plot cumulative regret against the episode; the return if the optimum is unknown.
+
+        Args:
+            axes: Axes of Matplotlib to draw on. None makes a new figure.
+
+        Returns:
+            The axes.
+        """
         import matplotlib.pyplot as plt
 
         axes = axes if axes is not None else plt.figure(figsize=(6, 4)).gca()
@@ -89,7 +101,11 @@ class Result:
         return axes
 
     def save(self, path: Any) -> None:
-        """As CSV."""
+        """Write the table as CSV.
+
+        Args:
+            path: The file to write.
+        """
         with pathlib.Path(path).open("w", newline="") as file:
             writer = csv.DictWriter(file, self.episodes.columns)
             writer.writeheader()

@@ -1,10 +1,15 @@
-"""One run in one folder: an agent, an environment, a seed.
+"""One run in one folder: an agent, an environment and a seed.
 
-The folder holds ``config.toml`` (all that is needed to repeat the run), ``episodes.csv`` (one row
-an episode, on disk when the episode ends) and ``checkpoint`` (the agent); where a theorem covers
-the run also ``bound.csv`` (its regret bound), and ``journal`` while the run is under way. Running
-again goes on where it stopped: everything random depends on seed and episode alone, so an episode
-that was under way comes out the same again.
+The folder holds these files:
+
+- ``config.toml``: everything that is needed to repeat the run.
+- ``episodes.csv``: one row an episode.
+- ``checkpoint``: the saved agent.
+- ``journal``: the latest episodes, only while the run is not finished.
+- ``bound.csv``: the regret bound, if a theorem covers the run.
+
+Call ``run`` again to continue a run that was stopped. Everything random depends on the seed and the
+number of the episode only, so an interrupted episode is repeated with the same numbers.
 """
 
 import contextlib
@@ -22,16 +27,16 @@ from kernelmdp.experiments.results import Result, Table
 from kernelmdp.experiments.run_bounds import run_bound, write_curve
 from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.experiments.run_files import (
-    BOUND,
-    CHECKPOINT,
-    CONFIG,
-    JOURNAL,
+    BOUND_FILE,
+    CHECKPOINT_FILE,
+    CONFIG_FILE,
+    JOURNAL_FILE,
     read_config,
     read_history,
     read_rows,
     write_config,
 )
-from kernelmdp.experiments.run_folder import LOCK, RunFolder, lock, restore, storage_errors
+from kernelmdp.experiments.run_folder import LOCK_FILE, RunFolder, lock, restore, storage_errors
 
 
 def run(
@@ -39,50 +44,60 @@ def run(
     folder: Any,
     *,
     episodes: int,
-    watch: Callable[[Any, int, Agent], Any] = lambda rows, total, agent: rows,
+    track: Callable[[Any, int, Agent], Any] = lambda rows, total, agent: rows,
 ) -> Result:
-    """Play until the folder holds ``episodes`` episodes.
+    """Play until the folder holds this many episodes.
 
-    ``watch`` may show rows as they come; those it sees are on disk.
+    Args:
+        config: What to run.
+        folder: The run's folder. It is made if there is none.
+        episodes: The number of episodes of the whole run. If the folder has some, the run resumes.
+        track: A function ``track(rows, total, agent)`` that passes on an iterator of rows. It may
+            show progress. The rows that it receives are on disk. ``total`` is the number of
+            episodes that are still to be played.
+
+    Returns:
+        The table of all episodes, and the regret bound where a theorem covers the run.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first = run(RunConfig("riverswim", "random"), folder, episodes=1)
-    ...     both = run(RunConfig("riverswim", "random"), folder, episodes=2)  # goes on
+    ...     both = run(RunConfig("riverswim", "random"), folder, episodes=2)  # resumes
     >>> len(both.episodes)
     2
     """
-    place = pathlib.Path(folder)
-    _require_same_run(config, place)
-    with contextlib.ExitStack() as held:
-        if place.exists():
-            held.enter_context(lock(place))
+    path = pathlib.Path(folder)
+    _require_same_run(config, path)
+    with contextlib.ExitStack() as resources:
+        if path.exists():
+            resources.enter_context(lock(path))
             agent = config.make_agent()
         else:
-            agent = config.make_agent()  # what is wrong with it leaves no folder behind
-            held.enter_context(lock(place))
-            _require_same_run(config, place)  # another process may have been here meanwhile
-        if not (place / CONFIG).exists():
-            with storage_errors(place):
-                write_config(config, place, agent)
-        kept = recover_run(place, agent, config)
-        restore(place, kept, agent)
-        for episode in kept.history:
+            # The agent is made first: an invalid configuration then leaves no folder behind.
+            agent = config.make_agent()
+            resources.enter_context(lock(path))
+            _require_same_run(config, path)  # Another process may have used the folder meanwhile.
+        if not (path / CONFIG_FILE).exists():
+            with storage_errors(path):
+                write_config(config, path, agent)
+        recovered = recover_run(path, agent, config)
+        restore(path, recovered, agent)
+        for episode in recovered.history:
             agent.replay(episode)
-        agent.totals = dict(kept.totals)
-        rows = read_rows(place)
-        left = max(0, episodes - agent.episode)
-        finished = not left and is_finished(place, episodes)
+        agent.totals = dict(recovered.totals)
+        rows = read_rows(path)
+        remaining = max(0, episodes - agent.episode)
+        finished = not remaining and is_finished(path, episodes)
         bound: tuple[str, tuple[np.ndarray, np.ndarray] | None]
         if finished:
-            bound = _bounded(agent, len(rows), place)
+            bound = _regret_bound(agent, len(rows), path)
         else:
-            files = RunFolder(place, agent)
-            held.callback(files.close)
+            files = RunFolder(path, agent)
+            resources.callback(files.close)
             try:
-                played = files.record(interact(agent, left))
-                rows.extend(watch(played, left, agent))
-                bound = _bounded(agent, len(rows), place)
+                played = files.record(interact(agent, remaining))
+                rows.extend(track(played, remaining, agent))
+                bound = _regret_bound(agent, len(rows), path)
             except BaseException:
                 files.save()
                 raise
@@ -92,18 +107,34 @@ def run(
 
 
 def is_finished(folder: Any, episodes: int) -> bool:
-    """Whether a run has that many episodes and came to an orderly end."""
-    place = pathlib.Path(folder)
+    """Return whether a run has this many episodes and ended in order.
+
+    Args:
+        folder: The run's folder.
+        episodes: The number of episodes.
+
+    Returns:
+        True if it has all of them in its checkpoint.
+    """
+    path = pathlib.Path(folder)
     return (
-        (place / CHECKPOINT).exists()
-        and not (place / JOURNAL).exists()
-        and len(read_rows(place)) >= episodes
+        (path / CHECKPOINT_FILE).exists()
+        and not (path / JOURNAL_FILE).exists()
+        and len(read_rows(path)) >= episodes
     )
 
 
-def load_run(config: RunConfig, place: pathlib.Path) -> Agent:
-    """The agent of a run's folder, as its checkpoint has it."""
-    history, totals = read_history(place, config)
+def load_run(config: RunConfig, folder: pathlib.Path) -> Agent:
+    """Load the agent of a run from its checkpoint.
+
+    Args:
+        config: The run's configuration.
+        folder: Its folder.
+
+    Returns:
+        The agent, which has learned from the episodes of the checkpoint.
+    """
+    history, totals = read_history(folder, config)
     agent = config.make_agent()
     for episode in history:
         agent.replay(episode)
@@ -111,31 +142,33 @@ def load_run(config: RunConfig, place: pathlib.Path) -> Agent:
     return agent
 
 
-def _require_same_run(config: RunConfig, place: pathlib.Path) -> None:
-    """The folder is new, empty or this run's."""
-    if (place / CONFIG).exists():
-        if (saved := read_config(place)) != config:
+def _require_same_run(config: RunConfig, folder: pathlib.Path) -> None:
+    """Raise an error unless the folder is new, empty or of this run."""
+    if (folder / CONFIG_FILE).exists():
+        if (saved := read_config(folder)) != config:
             raise ArgumentError(
-                "out", "a folder of the same run, or a new one", f"{place}, which holds {saved}"
+                "out", "a folder of the same run, or a new one", f"{folder}, which holds {saved}"
             )
-    elif place.exists() and (
-        not place.is_dir() or {path.name for path in place.iterdir()} - {LOCK, CONFIG + ".part"}
+    elif folder.exists() and (
+        not folder.is_dir()
+        or {path.name for path in folder.iterdir()} - {LOCK_FILE, CONFIG_FILE + ".part"}
     ):
-        raise ArgumentError("out", "an empty or new folder, or one of a run", str(place))
+        raise ArgumentError("out", "an empty or new folder, or one of a run", str(folder))
 
 
-def _bounded(
-    agent: Agent, episodes: int, place: pathlib.Path
+def _regret_bound(
+    agent: Agent, episodes: int, folder: pathlib.Path
 ) -> tuple[str, tuple[np.ndarray, np.ndarray] | None]:
-    """What a theorem says of the run, and its curve.
+    """Compute the theorem's bound and its curve, and write the curve.
 
-    At the end, as gains take seconds; it depends on nothing but the number of episodes.
+    This is done at the end, because information gains take seconds to compute. The bound depends on
+    the number of episodes and not on the data.
     """
-    found = run_bound(agent)
-    curve = found.curve(episodes) if episodes else []
+    bound = run_bound(agent)
+    curve = bound.curve(episodes) if episodes else []
     if not curve:
-        return found.text, None
-    with storage_errors(place):
-        write_curve(curve, place / BOUND, found.gains)
-    text = found.text + ("; vacuous so far" if curve[-1].vacuous else "")
+        return bound.text, None
+    with storage_errors(folder):
+        write_curve(curve, folder / BOUND_FILE, bound.gains)
+    text = bound.text + ("; vacuous so far" if curve[-1].vacuous else "")
     return text, (np.array([b.episodes for b in curve]), np.array([b.value for b in curve]))

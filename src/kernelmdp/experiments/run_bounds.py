@@ -1,7 +1,8 @@
-"""The bound that a theorem gives for a run: a curve beside its regret, or why there is none.
+"""The regret bound that a theorem gives for a run, as a curve; or the reason why there is none.
 
-What an agent does decides, not what it is called: its sets, prior, planner, noise and kernels. A
-theorem's curve holds for all numbers of episodes at once (math B19), or in expectation.
+The agent's components decide which theorem applies: its confidence sets, prior, planner, noise and
+kernels. Its name does not matter. A curve holds for all numbers of episodes at once (math B19), or
+in expectation.
 """
 
 import csv
@@ -32,16 +33,20 @@ from kernelmdp.priors import as_prior
 from kernelmdp.theory import Bound, gain_bound, theorem1, theorem2, theorem3, theorem4
 from kernelmdp.theory.bound import log
 
-#: Ratio of neighbouring numbers of episodes at which a curve is computed.
-STEP = 1.5
+#: Ratio of neighbouring numbers of episodes at which a curve is computed. A smaller ratio gives a
+#: finer curve, and every point takes time.
+CURVE_RATIO = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
 class RunBound:
-    """What a theorem says of a run, in ``text``; with ``at``, after any number of episodes.
+    """The regret bound of a run.
 
-    ``gains`` are certified bounds of the information about reward and transition that so many
-    episodes can give, from which the theorem's bound is made.
+    Attributes:
+        text: Which theorem gives the bound and when it holds, or why there is none.
+        at: A function from the number of episodes to the bound; None if there is none.
+        gains: A function from the number of episodes to certified bounds of the information gains
+            about reward and transition. The theorem's bound is computed from them.
 
     >>> import kernelmdp as km
     >>> run_bound(km.Random("riverswim", seed=0)).at is None
@@ -54,39 +59,52 @@ class RunBound:
 
     @property
     def covered(self) -> bool:
-        """Whether there is a curve."""
+        """Whether a theorem gives a bound."""
         return self.at is not None
 
     def curve(self, episodes: int) -> list[Bound]:
-        """The bound after ever more episodes, up to these.
+        """Compute the bound after 1, 2, 3, 5, … episodes.
 
-        Bounds grow, so between two of them the later one holds.
+        Bounds grow with the number of episodes. Between two points of the curve, the later one
+        holds.
+
+        Args:
+            episodes: The last number of episodes.
+
+        Returns:
+            The bounds; empty if there are none.
         """
         if self.at is None:
             return []
         numbers, last = [1], integer("episodes", episodes, least=1)
         while numbers[-1] < last:
-            numbers.append(min(last, max(numbers[-1] + 1, math.ceil(STEP * numbers[-1]))))
+            numbers.append(min(last, max(numbers[-1] + 1, math.ceil(CURVE_RATIO * numbers[-1]))))
         return [self.at(number) for number in numbers]
 
 
 def run_bound(agent: Agent) -> RunBound:
-    """Which theorem is about this agent and its task, with its curve; nothing is computed yet.
+    """Find the theorem that applies to an agent and its task. The bound is not computed yet.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        The bound, or why there is none.
 
     >>> import kernelmdp as km
     >>> run_bound(km.GPUCRL("riverswim", confidence="valid", seed=0)).at is not None
     True
     """
-    theorem = next((rule for kind, rule in RULES.items() if isinstance(agent, kind)), None)
-    if theorem is None:
+    rule = next((rule for kind, rule in BOUND_RULES.items() if isinstance(agent, kind)), None)
+    if rule is None:
         return RunBound("not covered: no theorem is about this agent")
-    why = _apart(agent)
+    reason = _obstacle(agent)
     try:
-        if why is None:
-            return dataclasses.replace(theorem(agent), gains=functools.partial(_gains, agent))
-    except ArgumentError as error:  # such as a kernel whose draws are too rough
-        why = str(error)
-    return RunBound(f"not covered: {why}")
+        if reason is None:
+            return dataclasses.replace(rule(agent), gains=functools.partial(_gains, agent))
+    except ArgumentError as error:  # for example, samples of the kernel are too rough
+        reason = str(error)
+    return RunBound(f"not covered: {reason}")
 
 
 def write_curve(
@@ -94,20 +112,29 @@ def write_curve(
     path: pathlib.Path,
     gains: Callable[[int], tuple[float, float]] | None = None,
 ) -> None:
-    """As CSV, with the maximum gains where they are given."""
+    """Write a curve as CSV, with the maximum information gains if they are known.
+
+    Args:
+        bounds: The points of the curve.
+        path: The file to write.
+        gains: The function ``RunBound.gains``, or None.
+    """
     names = ("maximum_gain_reward", "maximum_gain_transition") if gains is not None else ()
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("episode", "bound", "trivial", *names))
-        for own in bounds:
-            most = gains(own.episodes) if gains is not None else ()
-            writer.writerow((own.episodes, own.value, own.trivial, *most))
+        for bound in bounds:
+            maximum_gains = gains(bound.episodes) if gains is not None else ()
+            writer.writerow((bound.episodes, bound.value, bound.trivial, *maximum_gains))
 
 
 def _gains(agent: Agent, episodes: int) -> tuple[float, float]:
-    """By closed forms, which the bound has computed already; 0 of a reward that is known."""
+    """Return closed-form bounds of the gains, which the bound computed already.
+
+    The gain about a known reward is 0.
+    """
     problem, steps = agent.problem, episodes * agent.problem.horizon
-    # The smallest λ of several outputs: with it the most can be learned.
+    # The smallest λ of several outputs gives the largest gain.
     noises = [float(np.min(regulariser)) for regulariser in regularisers_of(agent)]
     kernels: tuple[Any, Any] = (problem.reward_kernel, problem.transition_kernel)
     reward, transition = (
@@ -117,8 +144,8 @@ def _gains(agent: Agent, episodes: int) -> tuple[float, float]:
     return 0.0 if problem.reward is not None else reward(), transition()
 
 
-def _apart(agent: Agent) -> str | None:
-    """What takes any agent out of every theorem."""
+def _obstacle(agent: Agent) -> str | None:
+    """Return what excludes an agent from every theorem, or None."""
     problem = agent.problem
     if agent.broken_assumptions:
         return agent.broken_assumptions[0]
@@ -134,43 +161,47 @@ def _apart(agent: Agent) -> str | None:
     return None
 
 
-def _optimist(agent: GPUCRL) -> RunBound:
+def _gp_ucrl_bound(agent: GPUCRL) -> RunBound:
+    """Return the bound of Theorem 1 (bounded norms) or of Theorem 3 (draws of a GP)."""
     problem = agent.problem
     settings: Any = agent.confidence
     if not agent.coverage.covered:
         return RunBound(str(agent.coverage))
     if settings.scale != 1 or settings.margin > 0 or not settings.divide:
         return RunBound("not covered: beta is larger than the theorem's")
-    slope, caveats = lipschitz_of(agent)
-    if not math.isfinite(slope):
+    lipschitz, caveats = lipschitz_of(agent)
+    if not math.isfinite(lipschitz):
         return RunBound(f"not covered: L is not known ({problem.lipschitz_rule})")
-    words = theorem_arguments(agent) | {"delta": settings.delta, "anytime": True}
+    arguments = theorem_arguments(agent) | {"delta": settings.delta, "anytime": True}
     holds = f"for all T at once with probability {1 - settings.delta:g}"
     if settings.setting == "gp":
         if problem.reward is not None:
             return RunBound("not covered: Theorem 3 is about rewards that are learned")
-        words |= {"lipschitz": slope, "sizes": prior_suprema_of(agent)}
-        at = _values(theorem3, words)
+        arguments |= {"lipschitz": lipschitz, "sizes": prior_suprema_of(agent)}
+        at = _bound_function(theorem3, arguments)
         return RunBound(_text("Theorem 3, improved", holds, caveats), at)
     printed = (settings.regulariser, settings.gain, settings.shape) == ("paper", "maximum", "trace")
-    version = "paper" if printed and _printable(agent) else "improved"
-    words |= {"lipschitz": slope, "version": version, "reward_bound": reward_bound(agent)}
-    if not math.isfinite(words["reward_bound"]):
-        words["reward_bound"] = None  # B_R√κ with the norm that the user gave
+    version = "paper" if printed and _paper_assumptions_hold(agent) else "improved"
+    arguments |= {"lipschitz": lipschitz, "version": version, "reward_bound": reward_bound(agent)}
+    if not math.isfinite(arguments["reward_bound"]):
+        arguments["reward_bound"] = None  # The theorem then uses B_R√κ with the user's norm.
     if version == "improved":
         regularisers = regularisers_of(agent)
-        words |= {"regulariser_reward": regularisers[0], "regulariser_transition": regularisers[1]}
+        arguments |= {
+            "regulariser_reward": regularisers[0],
+            "regulariser_transition": regularisers[1],
+        }
     else:
         low, high = problem.states.bounds
-        words["diameter"] = float(np.linalg.norm((high - low) / np.array(problem.scale)))
+        arguments["diameter"] = float(np.linalg.norm((high - low) / np.array(problem.scale)))
     text = _text(f"Theorem 1, {version}", holds, caveats)
-    return RunBound(text, functools.partial(_theorem1, agent, words))
+    return RunBound(text, functools.partial(_theorem1, agent, arguments))
 
 
-def _theorem1(agent: GPUCRL, words: dict[str, Any], episodes: int) -> Bound:
-    """With what a compiled kernel adds to β and to the widths (``misspecified_beta``).
+def _theorem1(agent: GPUCRL, arguments: dict[str, Any], episodes: int) -> Bound:
+    """Return Theorem 1's bound with the error of compiled kernels (``misspecified_beta``).
 
-    As β = B + …, more β is a larger B.
+    The error adds to β and to the widths. As β = B + …, a larger β is a larger norm B.
     """
     problem, norms = agent.problem, agent.confidence.norms
     errors = kernel_errors(agent)
@@ -179,17 +210,18 @@ def _theorem1(agent: GPUCRL, words: dict[str, Any], episodes: int) -> Bound:
         for norm, error, noise in zip(norms, errors, regularisers_of(agent), strict=True)
     ]
     slack = [norm * math.sqrt(error) for norm, error in zip(norms, errors, strict=True)]
-    found = theorem1(
+    bound = theorem1(
         episodes=episodes,
         norm_reward=norms[0] + drift[0],
         norm_transition=norms[1] + drift[1],
-        **words,
+        **arguments,
     )
-    more = 2 * episodes * problem.horizon * (slack[0] + words["lipschitz"] * slack[1])
-    return dataclasses.replace(found, log_parts={**found.log_parts, "kernel": log(more)})
+    kernel_part = 2 * episodes * problem.horizon * (slack[0] + arguments["lipschitz"] * slack[1])
+    return dataclasses.replace(bound, log_parts={**bound.log_parts, "kernel": log(kernel_part)})
 
 
-def _sampler(agent: PSRL) -> RunBound:
+def _psrl_bound(agent: PSRL) -> RunBound:
+    """Return the bound of Theorem 4 (GP prior) or of Theorem 2 (prior on a norm ball)."""
     problem = agent.problem
     noises = {"reward": problem.reward_noise, "transition": problem.transition_noise}
     for role, noise in noises.items():
@@ -199,7 +231,7 @@ def _sampler(agent: PSRL) -> RunBound:
         return RunBound("not covered: draws are inflated")
     if problem.reward is not None:
         return RunBound("not covered: the theorems about PSRL are about rewards that are learned")
-    words = theorem_arguments(agent)
+    arguments = theorem_arguments(agent)
     prior = as_prior(agent.config.prior)
     if prior is None:
         if (
@@ -208,41 +240,50 @@ def _sampler(agent: PSRL) -> RunBound:
             or agent.config.noise is not None
         ):
             return RunBound("not covered: the truth is no draw of the prior (Theorem 4 wants that)")
-        words["sizes"] = prior_suprema_of(agent)
+        arguments["sizes"] = prior_suprema_of(agent)
         text = _text("Theorem 4, improved", "in expectation over truths of the prior", [])
-        return RunBound(text, _values(theorem4, words))
+        return RunBound(text, _bound_function(theorem4, arguments))
     if prior.name != "norm-ball":
         return RunBound(str(agent.coverage))
-    given = [getattr(prior, f"norm_{role}") for role in noises]
-    known = [problem.norm_reward, problem.norm_transition]
-    both = [own if own is not None else typical for own, typical in zip(given, known, strict=True)]
-    norms = [float(own) for own in both if own is not None]
-    if len(norms) < len(both):
+    prior_norms = [getattr(prior, f"norm_{role}") for role in noises]
+    problem_norms = [problem.norm_reward, problem.norm_transition]
+    candidates = [
+        prior_norm if prior_norm is not None else problem_norm
+        for prior_norm, problem_norm in zip(prior_norms, problem_norms, strict=True)
+    ]
+    norms = [float(norm) for norm in candidates if norm is not None]
+    if len(norms) < len(candidates):
         return RunBound("not covered: the norms of the ball are not known")
-    top = norms[0] * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
-    words |= {
+    max_reward = norms[0] * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
+    arguments |= {
         "norm_reward": norms[0],
         "norm_transition": norms[1],
-        # Gaussian noise provides it for every truth in the ball (math B8).
-        "lipschitz": noise_lipschitz(agent, top),
+        # Gaussian noise provides L for every truth in the ball (math B8).
+        "lipschitz": noise_lipschitz(agent, max_reward),
     }
     text = _text("Theorem 2, improved", "in expectation over truths of the prior", [])
-    return RunBound(text, _values(theorem2, words))
+    return RunBound(text, _bound_function(theorem2, arguments))
 
 
-#: Which rule finds the theorem of an agent.
-RULES: dict[type[Agent], Callable[[Any], RunBound]] = {GPUCRL: _optimist, PSRL: _sampler}
+#: The function that finds the theorem, for each class of agents that a theorem is about.
+BOUND_RULES: dict[type[Agent], Callable[[Any], RunBound]] = {
+    GPUCRL: _gp_ucrl_bound,
+    PSRL: _psrl_bound,
+}
 
 
-def _values(theorem: Callable[..., Bound], words: dict[str, Any]) -> Callable[[int], Bound]:
-    return lambda episodes: theorem(episodes=episodes, **words)
+def _bound_function(
+    theorem: Callable[..., Bound], arguments: dict[str, Any]
+) -> Callable[[int], Bound]:
+    """Return the bound as a function of the number of episodes."""
+    return lambda episodes: theorem(episodes=episodes, **arguments)
 
 
-def _printable(agent: GPUCRL) -> bool:
-    """Whether the printed theorem applies: κ ≤ 1, learned rewards, and states in a box."""
+def _paper_assumptions_hold(agent: GPUCRL) -> bool:
+    """Return whether the theorem as printed applies: κ ≤ 1, a learned reward, states in a box."""
     problem = agent.problem
     kernels = (problem.reward_kernel, problem.transition_kernel)
-    normal = all(own.variance_bound(problem.points) <= 1 + 1e-12 for own in kernels)
+    normal = all(kernel.variance_bound(problem.points) <= 1 + 1e-12 for kernel in kernels)
     return normal and problem.reward is None and isinstance(problem.states, Box)
 
 

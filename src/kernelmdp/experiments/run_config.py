@@ -1,4 +1,4 @@
-"""What a run is: an agent, an environment, a seed, and their settings."""
+"""The configuration of a run: an agent, an environment, a seed, and their settings."""
 
 import dataclasses
 import json
@@ -26,15 +26,20 @@ from kernelmdp.settings import is_plain, nested, plain
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """What a run is: enough to repeat it.
+    """The configuration of a run. It is enough to repeat the run.
 
-    Args:
-        env: The name of an environment, an id of Gymnasium's, ``module:Id`` or ``module:Name``, or
-            a class or function that makes an environment.
+    Classes and objects are replaced by their names, so that a file can hold the configuration.
+
+    Attributes:
+        env: The name of an environment, a Gymnasium id, ``module:Id`` or ``module:Name``, a class
+            or function that makes an environment, or an environment that ``make`` made.
         agent: The name of an agent, ``module:Class``, or the class.
-        seed: Of all that is random.
+        seed: The seed of everything random.
         env_options: Options of the environment.
-        settings: Settings of the agent; dotted names are settings of a part.
+        settings: Settings of the agent. A dotted name sets a setting of a component.
+
+    Raises:
+        ArgumentError: If an agent or a setting is unknown, or a file cannot hold a setting.
 
     >>> RunConfig("riverswim", "psrl", seed=3).agent
     'psrl'
@@ -50,20 +55,20 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         spec: dict[str, Any] = dict(getattr(self.env, "spec", None) or {})
-        if "name" in spec:  # an environment that ``make`` made
+        if "name" in spec:  # ``make`` made the environment
             object.__setattr__(self, "env_options", _options(spec) | self.env_options)
             object.__setattr__(self, "env", spec["name"])
         for name in ("env", "agent"):
-            object.__setattr__(self, name, _named(name, getattr(self, name)))
+            object.__setattr__(self, name, _name_of(name, getattr(self, name)))
         settings = nested(self.settings)
         names = list(self.agent_class.Config.meanings())
         for name in settings:
             if name not in names:
                 expected = f"settings of {self.agent}: " + ", ".join(names)
                 raise ArgumentError("set", expected, suggested(name, names))
-        # As they will be read from config.toml, so that a run knows itself again.
-        object.__setattr__(self, "settings", _stored("set", settings))
-        object.__setattr__(self, "env_options", _stored("env_options", self.env_options))
+        # Settings are kept as config.toml holds them: then a run equals its stored configuration.
+        object.__setattr__(self, "settings", _as_stored("set", settings))
+        object.__setattr__(self, "env_options", _as_stored("env_options", self.env_options))
 
     @property
     def agent_class(self) -> type[Agent]:
@@ -72,12 +77,16 @@ class RunConfig:
 
     @property
     def registered_env(self) -> bool:
-        """Whether the environment is made by this library's ``make``, not by Gymnasium."""
+        """Whether this library's ``make`` makes the environment, and not Gymnasium."""
         name = self.env
         return name in ENVIRONMENTS or is_module_reference(name) or not is_gymnasium_id(name)
 
     def require_environment(self) -> None:
-        """Complain of an environment or an option that there is not; nothing is made."""
+        """Check that the environment and its options exist, without making it.
+
+        Raises:
+            ArgumentError: If the environment or an option is unknown.
+        """
         if self.registered_env:
             if "name" in self.env_options:
                 raise ArgumentError("options", "no other name of the environment", self.env_options)
@@ -89,33 +98,41 @@ class RunConfig:
             gymnasium.spec(self.env)
 
     def system(self) -> PlayableSystem:
-        """The system of this run; the seed draws the instance where there is one to draw."""
+        """Make the system of this run.
+
+        Returns:
+            The system. If the environment is drawn at random, the run's seed decides the draw.
+        """
         self.require_environment()
         seed = {"seed": self.seed} if self.registered_env else {}
         return as_playable({"name": self.env, **seed, **self.env_options})
 
     def make_agent(self) -> Agent:
-        """The agent, new."""
+        """Make the agent of this run.
+
+        Returns:
+            The agent, before any episode.
+        """
         return self.agent_class(self.system(), seed=self.seed, **self.settings)
 
 
-def _named(kind: str, given: str | Callable[..., Any]) -> str:
-    """A name, or ``module:Name`` of a class or function."""
-    if isinstance(given, str):
-        return given
+def _name_of(kind: str, value: str | Callable[..., Any]) -> str:
+    """Return the registered name of a class or function, or its ``module:Name``."""
+    if isinstance(value, str):
+        return value
     registry = AGENTS if kind == "agent" else ENVIRONMENTS
-    known = registry.name_of(given)
-    if known is None and not callable(given):
-        raise ArgumentError(kind, "a name, a class, or a function that makes it", repr(given))
-    return known or reference_to(given, kind)
+    known = registry.name_of(value)
+    if known is None and not callable(value):
+        raise ArgumentError(kind, "a name, a class, or a function that makes it", repr(value))
+    return known or reference_to(value, kind)
 
 
 def _options(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name != "name"}
 
 
-def _stored(argument: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a file holds them: objects by their name and fields, and no None."""
+def _as_stored(argument: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as a file holds them: objects by name and fields, without None."""
     stored = {}
     for name, value in settings.items():
         writer = WRITERS.get(name)

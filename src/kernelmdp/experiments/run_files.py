@@ -1,7 +1,6 @@
-"""The files of a run's folder: their names, and the one place that reads them.
+"""The files of a run's folder: their names, and functions that read and write them.
 
-``config.toml`` says what the run is, ``episodes.csv`` has a row for each episode, ``checkpoint``
-holds the data of episodes, ``journal`` those since the checkpoint, ``bound.csv`` a theorem's curve.
+``run`` describes what each file holds.
 """
 
 import csv
@@ -25,34 +24,50 @@ from kernelmdp.mdp import Episode
 from kernelmdp.mdp.episode import from_arrays
 from kernelmdp.version import __version__
 
-CONFIG, ROWS, JOURNAL, CHECKPOINT, BOUND = (
-    "config.toml",
-    "episodes.csv",
-    "journal",
-    "checkpoint",
-    "bound.csv",
-)
+#: The configuration of the run, and which theorem covers it.
+CONFIG_FILE = "config.toml"
+#: The table of the run, one row an episode.
+EPISODES_FILE = "episodes.csv"
+#: The episodes since the checkpoint was written.
+JOURNAL_FILE = "journal"
+#: The saved agent with its episodes.
+CHECKPOINT_FILE = "checkpoint"
+#: The curve of a theorem's regret bound.
+BOUND_FILE = "bound.csv"
 
 
 @dataclasses.dataclass(frozen=True)
 class RunDescription:
-    """What ``config.toml`` says: the run, and what was found about it when it began."""
+    """The content of ``config.toml``.
+
+    Attributes:
+        run: The fields of the run's ``RunConfig``.
+        coverage: Which theorem covers the run, or why none does, when it began.
+        bound: Which theorem bounds the regret, or why none does.
+        bounded: Whether a theorem bounds the regret.
+        versions: The versions of the libraries.
+    """
 
     run: dict[str, Any]
     coverage: Coverage = Coverage(None)
-    #: Which theorem bounds the regret, or why none does; and whether one does.
     bound: str = ""
     bounded: bool = False
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def config(self) -> RunConfig:
-        """The run, checked: its agent and its settings are known here."""
+        """The configuration, checked: this installation knows its agent and settings."""
         return RunConfig(**self.run)
 
 
 def read_config(folder: Any) -> RunConfig:
-    """The configuration of a run's folder.
+    """Read the configuration of a run.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        The configuration.
 
     >>> import tempfile
     >>> from kernelmdp.experiments import RunConfig, run
@@ -65,14 +80,20 @@ def read_config(folder: Any) -> RunConfig:
 
 
 def read_description(folder: Any) -> RunDescription:
-    """What ``config.toml`` of a run's folder says.
+    """Read ``config.toml`` of a run.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        Its content.
 
     Raises:
-        ArgumentError: If there is none, or it cannot be read.
+        ArgumentError: If there is no such file, or it cannot be read.
     """
-    path = pathlib.Path(folder) / CONFIG
+    path = pathlib.Path(folder) / CONFIG_FILE
     if not path.is_file():
-        raise ArgumentError("folder", f"the folder of a run, with {CONFIG}", str(folder))
+        raise ArgumentError("folder", f"the folder of a run, with {CONFIG_FILE}", str(folder))
     try:
         content = tomllib.loads(path.read_text())
         run, theory = content["run"], content.get("theory", {})
@@ -92,11 +113,17 @@ def read_description(folder: Any) -> RunDescription:
             content.get("versions", {}),
         )
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ArgumentError("folder", f"a {CONFIG} that can be read ({error})", path) from None
+        raise ArgumentError("folder", f"a {CONFIG_FILE} that can be read ({error})", path) from None
 
 
-def write_config(config: RunConfig, place: pathlib.Path, agent: Agent) -> None:
-    """Write ``config.toml``: the run, and what was found about the problem."""
+def write_config(config: RunConfig, folder: pathlib.Path, agent: Agent) -> None:
+    """Write ``config.toml``: the run, which theorem covers it, and a summary of the problem.
+
+    Args:
+        config: The run's configuration.
+        folder: Its folder.
+        agent: Its agent.
+    """
     coverage, problem, bound = agent.coverage, agent.problem, run_bound(agent)
     content = {
         "run": dataclasses.asdict(config),
@@ -115,16 +142,23 @@ def write_config(config: RunConfig, place: pathlib.Path, agent: Agent) -> None:
             "numpy": np.__version__,
         },
     }
-    archive.write_atomically(place / CONFIG, to_toml(content).encode())
+    archive.write_atomically(folder / CONFIG_FILE, to_toml(content).encode())
 
 
-def read_history(place: pathlib.Path, config: RunConfig) -> tuple[list[Episode], dict[str, float]]:
-    """The episodes of a checkpoint and the running sums beside them.
+def read_history(folder: pathlib.Path, config: RunConfig) -> tuple[list[Episode], dict[str, float]]:
+    """Read the episodes of a checkpoint.
+
+    Args:
+        folder: The run's folder.
+        config: The run's configuration.
+
+    Returns:
+        The episodes, and running sums such as cumulative regret.
 
     Raises:
-        CheckpointError: If the file is none, or holds another agent or seed.
+        CheckpointError: If the file is no checkpoint, or holds another agent or seed.
     """
-    path = place / CHECKPOINT
+    path = folder / CHECKPOINT_FILE
     description, arrays = archive.read(path)
     name, seed = description.get("agent"), description.get("seed")
     if (name, seed) != (config.agent_class.name, config.seed):
@@ -133,20 +167,34 @@ def read_history(place: pathlib.Path, config: RunConfig) -> tuple[list[Episode],
     return from_arrays(arrays), totals
 
 
-def read_rows(place: pathlib.Path) -> list[dict[str, Any]]:
-    """Rows on disk; a last one cut short by a crash is left out."""
-    whole: list[dict[str, Any]] = []
-    for row in csv.DictReader(read_lines(place / ROWS)):
+def read_rows(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """Read the rows of a run, up to the first incomplete one. A crash may cut a row short.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        The rows, one number for each column.
+    """
+    rows: list[dict[str, Any]] = []
+    for row in csv.DictReader(read_lines(folder / EPISODES_FILE)):
         try:
             numbers = {name: float(value) for name, value in row.items()}
-            whole.append(numbers | {"episode": int(numbers["episode"])})
+            rows.append(numbers | {"episode": int(numbers["episode"])})
         except (KeyError, TypeError, ValueError):
             break
-    return whole
+    return rows
 
 
 def read_lines(path: pathlib.Path) -> list[str]:
-    """Lines of a file, none where there is no file; bytes that are no text become marks."""
+    """Read the lines of a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The lines; none if there is no file. Bytes that are no text become replacement characters.
+    """
     if not path.exists():
         return []
     with path.open(newline="", errors="replace") as file:
@@ -154,10 +202,25 @@ def read_lines(path: pathlib.Path) -> list[str]:
 
 
 def header(columns: Sequence[str]) -> str:
-    """The first line of ``episodes.csv``."""
+    """Format the first line of ``episodes.csv``.
+
+    Args:
+        columns: The columns of the run.
+
+    Returns:
+        The line, with its end.
+    """
     return ",".join(columns) + "\r\n"
 
 
 def as_line(row: dict[str, Any], columns: Sequence[str]) -> str:
-    """A row as it is written; all its values are numbers."""
+    """Format a row of ``episodes.csv``. All its values are numbers, so nothing is quoted.
+
+    Args:
+        row: Numbers by column. Missing numbers are NaN.
+        columns: The columns of the run.
+
+    Returns:
+        The line, with its end.
+    """
     return ",".join([str(row.get(name, "nan")) for name in columns]) + "\r\n"

@@ -1,4 +1,4 @@
-"""Tables of numbers in many files, read fast: all files with the same header in one go."""
+"""Read the tables of many runs fast: all files with the same header are parsed together."""
 
 import csv
 import io
@@ -7,12 +7,23 @@ from typing import Any
 
 from kernelmdp.errors import ArgumentError
 
-#: A pandas.DataFrame. Pandas is imported where frames are made: it takes a while.
+#: A pandas.DataFrame. Pandas is slow to import, so it is imported where frames are made.
 Frame = Any
 
 
 def read_tables(paths: list[pathlib.Path], notes: list[str]) -> list[Frame]:
-    """Tables of numbers, all files with the same header in one go: many files are read fast."""
+    """Read CSV files of numbers. All files with the same header are parsed in one call.
+
+    Args:
+        paths: The files.
+        notes: A list to which a note is added for each file whose last line is incomplete.
+
+    Returns:
+        A frame for each file; an empty one if there is no such file.
+
+    Raises:
+        ArgumentError: If a file cannot be read, or has a line that is not a row of numbers.
+    """
     import pandas as pd
 
     tables: list[Frame] = [pd.DataFrame()] * len(paths)
@@ -24,10 +35,10 @@ def read_tables(paths: list[pathlib.Path], notes: list[str]) -> list[Frame]:
             text = path.read_bytes()
         except OSError as error:
             raise ArgumentError("folder", "files that can be read", f"{path} ({error})") from None
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
+        complete = text[: text.rfind(b"\n") + 1]
+        if len(complete) < len(text):
             notes.append(f"{path}: the last line is half-written and was left out")
-        header, _, body = whole.partition(b"\n")
+        header, _, body = complete.partition(b"\n")
         columns = header.decode(errors="replace").strip().split(",")
         if body and "episode" not in columns:
             raise ArgumentError("folder", "a table with the column episode", path)
@@ -37,24 +48,25 @@ def read_tables(paths: list[pathlib.Path], notes: list[str]) -> list[Frame]:
     for header, files in bodies.items():
         columns = header.decode(errors="replace").split(",")
         try:
-            frame = _numbers([body for _, body, _ in files], columns)
+            frame = _parse([body for _, body, _ in files], columns)
         except ValueError:
-            for number, body, _ in files:  # which of them?
+            # Parse the files one by one to name the one with the error.
+            for number, body, _ in files:
                 try:
-                    _numbers([body], columns)
+                    _parse([body], columns)
                 except ValueError as error:
                     raise ArgumentError(
                         "folder", "numbers in every line", f"{paths[number]} ({error})"
                     ) from None
             raise
-        start_sync = 0
+        start = 0
         for number, _, count in files:
-            tables[number] = frame.iloc[start_sync : start_sync + count]
-            start_sync += count
+            tables[number] = frame.iloc[start : start + count]
+            start += count
     return tables
 
 
-def _numbers(bodies: list[bytes], columns: list[str]) -> Frame:
+def _parse(bodies: list[bytes], columns: list[str]) -> Frame:
     import pandas as pd
 
     if not any(bodies):

@@ -1,4 +1,4 @@
-"""Episodes in which an agent learns and plans anew at every step (``update="step"``)."""
+"""Play episodes in which an agent learns and plans again at every step (``update="step"``)."""
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,12 @@ from kernelmdp.types import ArrayLike, Key
 
 
 class StepwisePlayer:
-    """An agent that learns and plans anew at every step of an episode.
+    """Plays an episode of an agent that plans again at every step.
 
-    What a policy remembers is handed to the one that follows it.
+    The memory of a policy is passed on to the next policy.
+
+    Args:
+        agent: The agent, with ``update="step"``.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -26,7 +29,7 @@ class StepwisePlayer:
         self.player.policy = self.agent.ask(state)
         return self.player(state, period)
 
-    def watch(
+    def observe(
         self,
         state: ArrayLike,
         action: ArrayLike,
@@ -34,35 +37,53 @@ class StepwisePlayer:
         outcome: ArrayLike,
         terminated: bool,
     ) -> None:
-        """What came of the action."""
+        """Let the agent learn from a step.
+
+        Args:
+            state: The state before the step, (m,).
+            action: The action, (q,).
+            reward: The reward.
+            outcome: The next state before it was projected to the state space, (m,).
+            terminated: Whether the system ended the episode.
+        """
         self.agent.observe_step(state, action, reward, outcome, terminated=terminated)
 
 
 def play_by_step(mdp: MDP, player: StepwisePlayer, start: np.ndarray, *, key: Key) -> Episode:
-    """One episode in a known MDP, watched; its noise is that of ``play`` with the same key."""
+    """Play one episode in a known MDP. The agent learns from every step at once.
+
+    Args:
+        mdp: The true MDP.
+        player: Chooses the actions and observes the steps.
+        start: The first state, (m,).
+        key: Decides the noise, which is the same as in ``play`` with this key.
+
+    Returns:
+        The episode.
+    """
     states, rows = [start], []
-    ended = False
+    terminated = False
     for period in range(mdp.horizon):
         action = player(states[-1], period)
         point = jnp.asarray(np.concatenate([states[-1], action])[None, :])
-        reward, outcome, after, over = (
+        reward, outcome, next_state, ended = (
             np.asarray(row)[0] for row in _step(mdp, point, jax.random.fold_in(key, period))
         )
-        ended = bool(over)
-        player.watch(states[-1], action, reward, outcome, ended)
+        terminated = bool(ended)
+        player.observe(states[-1], action, reward, outcome, terminated)
         rows.append((action, reward, outcome))
-        states.append(after)
-        if ended:
+        states.append(next_state)
+        if terminated:
             break
     actions, rewards, outcomes = (np.stack(column) for column in zip(*rows, strict=True))
-    return Episode(np.stack(states), actions, rewards, outcomes, terminated=ended)
+    return Episode(np.stack(states), actions, rewards, outcomes, terminated=terminated)
 
 
 @jit
 def _step(mdp: MDP, point: Array, key: Key) -> tuple[Array, ...]:
     m = mdp.states.dimension
     states, actions = point[:, :m], point[:, m:]
-    rewards, outcomes, after = step(mdp, states, actions, key=key)
+    rewards, outcomes, next_states = step(mdp, states, actions, key=key)
     points = state_action(states, actions)
-    ended = jnp.zeros(1, bool) if mdp.termination is None else mdp.termination(points, after)
-    return rewards, outcomes, after, ended
+    ended = jnp.zeros(1, bool) if mdp.termination is None else mdp.termination(points, next_states)
+    return rewards, outcomes, next_states, ended

@@ -1,4 +1,4 @@
-"""A study: many runs in one folder, played by many processes, gone on with at any time."""
+"""A study: many runs in one folder, played by several processes. A stopped study can be resumed."""
 
 import dataclasses
 import pathlib
@@ -11,31 +11,35 @@ from kernelmdp.experiments.run_folder import lock
 from kernelmdp.experiments.study_file import read_plan
 from kernelmdp.experiments.study_manifest import require_same_study, write_manifest
 from kernelmdp.experiments.study_progress import StudyProgress
-from kernelmdp.experiments.trial_worker import Outcome
+from kernelmdp.experiments.trial_worker import TrialResult
 from kernelmdp.numerics.checks import choice, integer
 
+#: Where trials can be played: in processes of this machine, or on a Ray cluster.
 BACKENDS = ("local", "ray")
-#: Where the runs of a study are, within its folder.
-TRIALS = "trials"
+#: The folder of the runs, inside the folder of the study.
+TRIALS_FOLDER = "trials"
 
 
 @dataclasses.dataclass(frozen=True)
 class Study:
     """A study on disk.
 
+    Attributes:
+        folder: The folder of the study.
+        trials: The folders of its runs.
+        failed: The results of the trials that failed, by the name of the trial.
+
     >>> Study(pathlib.Path("studies/small"), trials=(), failed={}).folder.name
     'small'
     """
 
     folder: pathlib.Path
-    #: Folders of its runs.
     trials: tuple[pathlib.Path, ...]
-    #: What went wrong, by the name of the trial.
-    failed: dict[str, Outcome]
+    failed: dict[str, TrialResult]
 
 
 def study(
-    given: Any,
+    definition: Any,
     *,
     out: Any = None,
     jobs: int = 1,
@@ -44,43 +48,53 @@ def study(
     progress: bool = True,
     tensorboard: bool = False,
 ) -> Study:
-    """Play all trials of a study: a TOML file, or a dictionary of the same shape.
+    """Play all trials of a study.
 
-    Each has a folder under ``out`` (usually ``studies/NAME``). What is finished is not played
-    again, what was interrupted goes on. ``jobs`` processes use a core each; ``backend="ray"`` plays
-    on the Ray cluster at ``address``, or on one of ``jobs`` workers started here. The numbers are
-    the same wherever trials are played.
+    Finished trials are not played again, and interrupted ones continue. The numbers do not depend
+    on where trials are played.
+
+    Args:
+        definition: The study: the path of a TOML file, or a dictionary with the same content.
+        out: The folder of the study. None means ``studies/NAME``.
+        jobs: The number of worker processes. Each uses one core.
+        backend: "local" plays on this machine, "ray" on a Ray cluster.
+        address: The address of a running Ray cluster. None starts one with ``jobs`` workers.
+        progress: Whether to show progress.
+        tensorboard: Whether to write event files for TensorBoard.
+
+    Returns:
+        The folders of the trials, and those that failed.
 
     >>> study({"name": "small", "episode": 20})
     Traceback (most recent call last):
     kernelmdp.errors.ArgumentError: study: expected the keys name, episodes, seeds, environments,
     agents, got 'episode'; did you mean 'episodes'?
     """
-    plan = read_plan(given)
+    plan = read_plan(definition)
     jobs = integer("jobs", jobs, least=1)
     choice("backend", backend, BACKENDS)
-    place = pathlib.Path(out) if out is not None else pathlib.Path("studies") / plan.name
-    require_same_study(place, plan)
-    with lock(place):
-        require_same_study(place, plan)  # another process may have been here meanwhile
-        trials = place / TRIALS
+    folder = pathlib.Path(out) if out is not None else pathlib.Path("studies") / plan.name
+    require_same_study(folder, plan)
+    with lock(folder):
+        require_same_study(folder, plan)  # Another process may have used the folder meanwhile.
+        trials = folder / TRIALS_FOLDER
         finished = [t.name for t in plan.trials if is_finished(trials / t.name, plan.episodes)]
-        left = [trial for trial in plan.trials if trial.name not in set(finished)]
-        failed: dict[str, Outcome] = {}
-        watch = StudyProgress(plan, trials, finished, show=progress, tensorboard=tensorboard)
-        if left:
-            write_manifest(place, plan, jobs=jobs, backend=backend)
+        remaining = [trial for trial in plan.trials if trial.name not in set(finished)]
+        failed: dict[str, TrialResult] = {}
+        display = StudyProgress(plan, trials, finished, show=progress, tensorboard=tensorboard)
+        if remaining:
+            write_manifest(folder, plan, jobs=jobs, backend=backend)
 
-        def ended(outcome: Outcome) -> None:
-            if outcome.error:
-                failed[outcome.name] = outcome
-            watch.ended(outcome)
+        def on_end(result: TrialResult) -> None:
+            if result.error:
+                failed[result.name] = result
+            display.end_trial(result)
 
-        with watch:
-            common: dict[str, Any] = {"episodes": plan.episodes, "jobs": jobs}
-            common |= {"look": watch.look, "ended": ended}
-            if backend == "ray" and left:
-                play_on_cluster(left, trials, address=address, **common)
-            elif left:
-                play_locally(left, trials, **common)
-    return Study(place, tuple(trials / trial.name for trial in plan.trials), failed)
+        with display:
+            options: dict[str, Any] = {"episodes": plan.episodes, "jobs": jobs}
+            options |= {"on_poll": display.refresh, "on_end": on_end}
+            if backend == "ray" and remaining:
+                play_on_cluster(remaining, trials, address=address, **options)
+            elif remaining:
+                play_locally(remaining, trials, **options)
+    return Study(folder, tuple(trials / trial.name for trial in plan.trials), failed)

@@ -1,4 +1,4 @@
-"""A study as its file says it: agents x environments x settings x seeds, each a trial."""
+"""Read the definition of a study: agents × environments × settings × seeds, each a trial."""
 
 import dataclasses
 import hashlib
@@ -15,16 +15,24 @@ from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.numerics.checks import integer, suggested
 from kernelmdp.settings import flat
 
-KEYS = ("name", "episodes", "seeds", "environments", "agents")
-ENVIRONMENT = ("name", "options", "grid")
-AGENT = ("name", "set", "grid")
-#: Letters of a trial's folder before its mark.
-LONGEST = 100
+#: The keys of a study.
+STUDY_KEYS = ("name", "episodes", "seeds", "environments", "agents")
+#: The keys of an entry of ``environments``.
+ENVIRONMENT_KEYS = ("name", "options", "grid")
+#: The keys of an entry of ``agents``.
+AGENT_KEYS = ("name", "set", "grid")
+#: Most letters of a trial's name before its hash. Together they fit into a file name.
+MAX_NAME_LENGTH = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One run of a study, and the name of its folder."""
+    """One run of a study.
+
+    Attributes:
+        name: The name of its folder.
+        config: The configuration of the run.
+    """
 
     name: str
     config: RunConfig
@@ -32,7 +40,14 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class StudyPlan:
-    """What a study is: its trials, how long each is, and the text it was read from."""
+    """The trials of a study.
+
+    Attributes:
+        name: The name of the study.
+        episodes: The number of episodes of each trial.
+        trials: The trials.
+        text: The text of the definition.
+    """
 
     name: str
     episodes: int
@@ -41,17 +56,27 @@ class StudyPlan:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Of all trials."""
+        """The seeds of all trials, sorted."""
         return tuple(sorted({trial.config.seed for trial in self.trials}))
 
 
-def read_plan(given: Any) -> StudyPlan:
-    """A study from its TOML file, or from the same as a dictionary.
+def read_plan(definition: Any) -> StudyPlan:
+    """Read a study.
 
-    >>> words = {"name": "small", "episodes": 2, "seeds": 3}
+    Args:
+        definition: The path of a TOML file, or a dictionary with the same content.
+
+    Returns:
+        The trials.
+
+    Raises:
+        ArgumentError: If the file cannot be read, or the definition is invalid.
+
     >>> plan = read_plan(
-    ...     words
-    ...     | {
+    ...     {
+    ...         "name": "small",
+    ...         "episodes": 2,
+    ...         "seeds": 3,
     ...         "environments": [{"name": "rkhs", "grid": {"horizon": [3, 5]}}],
     ...         "agents": [{"name": "psrl"}, {"name": "random"}],
     ...     }
@@ -61,15 +86,15 @@ def read_plan(given: Any) -> StudyPlan:
     >>> plan.trials[0].name
     'rkhs-psrl-seed0-horizon=3-2709bd19'
     """
-    if isinstance(given, Mapping):
-        table, typical = dict(given), None
+    if isinstance(definition, Mapping):
+        table, default_name = dict(definition), None
         try:
             text = json.dumps(table, indent=1)
         except (TypeError, ValueError) as error:
             raise ArgumentError("study", "what JSON can hold", error) from None
     else:
-        path = pathlib.Path(given)
-        typical = path.stem
+        path = pathlib.Path(definition)
+        default_name = path.stem
         try:
             text = path.read_text()
             table = tomllib.loads(text)
@@ -79,16 +104,16 @@ def read_plan(given: Any) -> StudyPlan:
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ArgumentError("study", "a TOML file", f"{path} ({error})") from None
-    _require_keys("study", table, KEYS)
-    name = table.get("name", typical)
+    _require_keys("study", table, STUDY_KEYS)
+    name = table.get("name", default_name)
     if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]*\w[\w.+-]*", name):
         raise ArgumentError("name", "a word of letters, digits, '.', '+' and '-'", repr(name))
     for key in ("episodes", "environments", "agents"):
         if key not in table:
             raise ArgumentError("study", f"{key} to be given", "none")
     episodes = integer("episodes", table["episodes"], least=1)
-    environments = _entries("environments", table["environments"], ENVIRONMENT, "options")
-    agents = _entries("agents", table["agents"], AGENT, "set")
+    environments = _entries("environments", table["environments"], ENVIRONMENT_KEYS, "options")
+    agents = _entries("agents", table["agents"], AGENT_KEYS, "set")
     trials: dict[str, Trial] = {}
     for environment, agent in itertools.product(environments, agents):
         for seed in _seeds(table.get("seeds", 1)):
@@ -116,10 +141,10 @@ def _trial(
         f"{key}={value}" for key, value in (config.env_options | flat(config.settings)).items()
     ]
     readable = "-".join([config.env, config.agent, f"seed{seed}", *settings])
-    safe = re.sub(r"[^\w=.+-]+", "_", readable)[:LONGEST]
-    whole = json.dumps(dataclasses.asdict(config), sort_keys=True)
-    mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
-    return Trial(f"{safe}-{mark}", config)
+    safe = re.sub(r"[^\w=.+-]+", "_", readable)[:MAX_NAME_LENGTH]
+    content = json.dumps(dataclasses.asdict(config), sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+    return Trial(f"{safe}-{digest}", config)
 
 
 def _require_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -129,46 +154,46 @@ def _require_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) 
 
 
 def _entries(
-    key: str, given: Any, known: tuple[str, ...], settings: str
+    key: str, tables: Any, known: tuple[str, ...], settings_key: str
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Names with their settings, one for each point of the grid."""
-    if not isinstance(given, list) or not given:
-        raise ArgumentError(key, f"tables under [[{key}]]", repr(given))
-    found = []
-    for entry in given:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-            raise ArgumentError(key, "a name in each", repr(entry))
-        _require_keys(f"{key}, {entry['name']}", entry, known)
-        fixed = _settings(f"{key}, {settings}", entry.get(settings, {}))
-        grid = _settings(f"{key}, grid", entry.get("grid", {}))
+    """Return names with their settings, one entry for each point of the grid."""
+    if not isinstance(tables, list) or not tables:
+        raise ArgumentError(key, f"tables under [[{key}]]", repr(tables))
+    entries = []
+    for table in tables:
+        if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+            raise ArgumentError(key, "a name in each", repr(table))
+        _require_keys(f"{key}, {table['name']}", table, known)
+        fixed = _flat_settings(f"{key}, {settings_key}", table.get(settings_key, {}))
+        grid = _flat_settings(f"{key}, grid", table.get("grid", {}))
         for name, values in grid.items():
             if not isinstance(values, list) or not values:
                 raise ArgumentError(f"{key}, grid", f"a list of values of {name}", repr(values))
             if name in fixed:
-                raise ArgumentError(f"{key}, grid", f"{name} in {settings} or in grid", "both")
+                raise ArgumentError(f"{key}, grid", f"{name} in {settings_key} or in grid", "both")
         for values in itertools.product(*grid.values()):
-            found.append((entry["name"], fixed | dict(zip(grid, values, strict=True))))
-    return found
+            entries.append((table["name"], fixed | dict(zip(grid, values, strict=True))))
+    return entries
 
 
-def _settings(where: str, given: Any) -> dict[str, Any]:
-    """As a flat table: ``confidence.delta = 0.1`` is a table within a table to TOML."""
-    if not isinstance(given, Mapping):
-        raise ArgumentError(where, "a table of settings", repr(given))
-    found: dict[str, Any] = {}
-    for name, value in given.items():
+def _flat_settings(where: str, table: Any) -> dict[str, Any]:
+    """Flatten settings: TOML reads ``confidence.delta = 0.1`` as a table within a table."""
+    if not isinstance(table, Mapping):
+        raise ArgumentError(where, "a table of settings", repr(table))
+    settings: dict[str, Any] = {}
+    for name, value in table.items():
         if name == "confidence" and isinstance(value, Mapping):
-            found |= {f"confidence.{inner}": each for inner, each in value.items()}
+            settings |= {f"confidence.{inner}": setting for inner, setting in value.items()}
         else:
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
-def _seeds(given: Any) -> list[int]:
-    """So many from 0 on, or those listed."""
-    if not isinstance(given, list):
-        return list(range(integer("seeds", given, least=1)))
-    seeds = [integer("seeds", seed, least=0) for seed in given]
+def _seeds(value: Any) -> list[int]:
+    """Return the seeds 0, 1, … of a number of seeds, or the listed ones."""
+    if not isinstance(value, list):
+        return list(range(integer("seeds", value, least=1)))
+    seeds = [integer("seeds", seed, least=0) for seed in value]
     if not seeds or len(set(seeds)) < len(seeds):
-        raise ArgumentError("seeds", "a number of seeds, or a list of different ones", repr(given))
+        raise ArgumentError("seeds", "a number of seeds, or a list of different ones", repr(value))
     return seeds

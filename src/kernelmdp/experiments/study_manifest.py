@@ -1,4 +1,4 @@
-"""What made a study: trials, versions, seeds, the state of git and the command, in one file."""
+"""The manifest of a study: its trials, seeds, versions, git state and command, in one file."""
 
 import dataclasses
 import datetime
@@ -13,57 +13,88 @@ from typing import Any
 
 from kernelmdp import archive
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments.run_folder import LOCK, storage_errors
+from kernelmdp.experiments.run_folder import LOCK_FILE, storage_errors
 from kernelmdp.experiments.study_file import StudyPlan
 from kernelmdp.version import __version__
 
+#: Marks a file as a manifest.
 FORMAT = "kernelmdp study"
+#: Libraries whose versions are recorded, because the numbers depend on them.
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "gymnasium", "joblib")
-NAME = "manifest.json"
+#: The file of the manifest in the folder of a study.
+MANIFEST_FILE = "manifest.json"
 
 
-def require_same_study(place: pathlib.Path, plan: StudyPlan) -> None:
-    """The folder is new, empty, or of this study: trials, seeds and episodes may be added."""
-    path = place / NAME
+def require_same_study(folder: pathlib.Path, plan: StudyPlan) -> None:
+    """Check that a folder is new, empty or of this study. Trials and episodes may be added.
+
+    Args:
+        folder: The folder.
+        plan: The study.
+
+    Raises:
+        ArgumentError: If the folder holds something else, trials that the study no longer has, or
+            more episodes than the study asks for.
+    """
+    path = folder / MANIFEST_FILE
     if not path.exists():
-        if place.exists() and (
-            not place.is_dir() or {child.name for child in place.iterdir()} - {LOCK, NAME + ".part"}
+        if folder.exists() and (
+            not folder.is_dir()
+            or {child.name for child in folder.iterdir()} - {LOCK_FILE, MANIFEST_FILE + ".part"}
         ):
-            raise ArgumentError("out", "an empty or new folder, or one of a study", str(place))
+            raise ArgumentError("out", "an empty or new folder, or one of a study", str(folder))
         return
-    found = read_manifest(place)
-    missing = {trial["name"] for trial in found["trials"]} - {trial.name for trial in plan.trials}
+    manifest = read_manifest(folder)
+    stored_names = {trial["name"] for trial in manifest["trials"]}
+    missing = stored_names - {trial.name for trial in plan.trials}
     if missing:
         raise ArgumentError(
             "out",
             "a folder of this study, to which trials may be added but not taken away",
-            f"{place}, which holds {len(missing)} others, such as {min(missing)}",
+            f"{folder}, which holds {len(missing)} others, such as {min(missing)}",
         )
-    if plan.episodes < found["episodes"]:
+    if plan.episodes < manifest["episodes"]:
         raise ArgumentError(
-            "episodes", f"at least the {found['episodes']} of {place}", plan.episodes
+            "episodes", f"at least the {manifest['episodes']} of {folder}", plan.episodes
         )
 
 
-def read_manifest(place: pathlib.Path) -> dict[str, Any]:
-    """The manifest of a study's folder."""
-    path = place / NAME
+def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
+    """Read the manifest of a study.
+
+    Args:
+        folder: The folder of the study.
+
+    Returns:
+        The content of the manifest.
+
+    Raises:
+        ArgumentError: If the file is no manifest, or cannot be read.
+    """
+    path = folder / MANIFEST_FILE
     try:
-        found = json.loads(path.read_text())
-        if found["format"] == FORMAT and isinstance(found["trials"], list):
-            return found
+        manifest = json.loads(path.read_text())
+        if manifest["format"] == FORMAT and isinstance(manifest["trials"], list):
+            return manifest
     except (KeyError, TypeError, ValueError) as error:
-        raise ArgumentError("folder", f"a {NAME} that can be read ({error})", path) from None
-    raise ArgumentError("folder", f"the {NAME} of a study", path)
+        expected = f"a {MANIFEST_FILE} that can be read ({error})"
+        raise ArgumentError("folder", expected, path) from None
+    raise ArgumentError("folder", f"the {MANIFEST_FILE} of a study", path)
 
 
-def write_manifest(place: pathlib.Path, plan: StudyPlan, **how: Any) -> None:
-    """Say what the study is and how it is run; what was said of it before is kept."""
+def write_manifest(folder: pathlib.Path, plan: StudyPlan, **launch: Any) -> None:
+    """Write the manifest of a study. Earlier launches stay listed in it.
+
+    Args:
+        folder: The folder of the study.
+        plan: The study.
+        **launch: How it is played, such as ``jobs`` and ``backend``.
+    """
     earlier: list[Any] = []
-    if (place / NAME).exists():
-        before = read_manifest(place)
-        earlier = before.pop("earlier", [])
-        earlier.append({name: before.get(name) for name in ("made", "study", "episodes")})
+    if (folder / MANIFEST_FILE).exists():
+        previous = read_manifest(folder)
+        earlier = previous.pop("earlier", [])
+        earlier.append({name: previous.get(name) for name in ("made", "study", "episodes")})
     content = {
         "format": FORMAT,
         "name": plan.name,
@@ -72,7 +103,7 @@ def write_manifest(place: pathlib.Path, plan: StudyPlan, **how: Any) -> None:
         "made": {
             "command": shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]),
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            **how,
+            **launch,
             "versions": versions(),
             "platform": platform.platform(),
             "git": git_state(),
@@ -83,22 +114,32 @@ def write_manifest(place: pathlib.Path, plan: StudyPlan, **how: Any) -> None:
         ],
         "earlier": earlier,
     }
-    with storage_errors(place):
-        archive.write_atomically(place / NAME, (json.dumps(content, indent=1) + "\n").encode())
+    with storage_errors(folder):
+        encoded = (json.dumps(content, indent=1) + "\n").encode()
+        archive.write_atomically(folder / MANIFEST_FILE, encoded)
 
 
 def versions() -> dict[str, str]:
-    """Of Python, this library and those its numbers depend on."""
-    found = {name: importlib.metadata.version(name) for name in LIBRARIES}
-    return {"kernelmdp": __version__, "python": platform.python_version(), **found}
+    """Return the versions of Python, of this library, and of the libraries it computes with.
+
+    Returns:
+        Versions by name.
+    """
+    libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {"kernelmdp": __version__, "python": platform.python_version(), **libraries}
 
 
 def git_state() -> dict[str, Any] | None:
-    """Commit of the working directory and whether files differ from it; None without git."""
+    """Return the git commit of the working directory.
 
-    def git(*words: str) -> str:
-        found = subprocess.run(["git", *words], capture_output=True, text=True, check=True)
-        return found.stdout.strip()
+    Returns:
+        The commit, and whether tracked files differ from it. None outside a repository, or if git
+        is not installed.
+    """
+
+    def git(*arguments: str) -> str:
+        process = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True)
+        return process.stdout.strip()
 
     try:
         return {
@@ -106,4 +147,4 @@ def git_state() -> dict[str, Any] | None:
             "changed": bool(git("status", "--porcelain", "--untracked-files=no")),
         }
     except (OSError, subprocess.CalledProcessError):
-        return None  # no git here, or not a repository of it
+        return None

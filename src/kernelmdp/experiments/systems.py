@@ -1,6 +1,6 @@
-"""Systems that agents learn in: environments whose truth is known, and Gymnasium's.
+"""Systems in which agents learn: environments with a known true MDP, and Gymnasium environments.
 
-An agent sees a system through the interface of ``agents.system``; the loop sees more of it.
+An agent sees a system through the interface of ``agents.system`` only. The learning loop sees more.
 """
 
 import abc
@@ -28,29 +28,70 @@ from kernelmdp.types import ArrayLike, Key
 
 
 class PlayableSystem(System, abc.ABC):
-    """A system in which episodes can be played."""
+    """A system in which episodes can be played.
+
+    Attributes:
+        offline: False.
+    """
 
     offline: ClassVar[bool] = False
 
     @abc.abstractmethod
     def start(self, *, key: Key) -> ArrayLike | None:
-        """Where the next episode starts, as far as it is known beforehand."""
+        """Draw where the next episode starts.
+
+        Args:
+            key: Decides the draw.
+
+        Returns:
+            The state, (m,), or None if it is unknown before the episode.
+        """
 
     @abc.abstractmethod
     def play(self, policy: Policy, start: ArrayLike | None, *, key: Key) -> Episode:
-        """One episode of a policy."""
+        """Play one episode of a policy.
+
+        Args:
+            policy: The policy.
+            start: The first state from ``start``, (m,), or None.
+            key: Decides the noise.
+
+        Returns:
+            The episode.
+        """
 
     @abc.abstractmethod
     def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
-        """One episode of an agent that learns at every step."""
+        """Play one episode of an agent that learns at every step.
+
+        Args:
+            agent: The agent, with ``update="step"``.
+            start: The first state from ``start``, (m,), or None.
+            key: Decides the noise.
+
+        Returns:
+            The episode.
+        """
 
     @abc.abstractmethod
     def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
-        """One episode of a policy, with the start and the noise of a seed."""
+        """Play one episode of a policy with a given seed.
+
+        Args:
+            policy: The policy.
+            seed: Decides the start and the noise.
+
+        Returns:
+            The episode.
+        """
 
     @abc.abstractmethod
     def evaluator(self) -> Evaluator:
-        """What measures policies by the truth, where it is known."""
+        """Make the evaluator that computes regret by the true MDP.
+
+        Returns:
+            The evaluator. If the truth is unknown, it returns no numbers.
+        """
 
     def learn(self, agent: Agent, *, episodes: int, progress: bool) -> Result:
         return learn(agent, episodes=episodes, progress=progress)
@@ -58,7 +99,11 @@ class PlayableSystem(System, abc.ABC):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EnvironmentSystem(PlayableSystem):
-    """An environment whose truth and optimum are known."""
+    """An environment whose true MDP and optimal value are known.
+
+    Attributes:
+        environment: The environment.
+    """
 
     environment: Environment
 
@@ -100,7 +145,11 @@ class EnvironmentSystem(PlayableSystem):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GymnasiumSystem(PlayableSystem):
-    """An environment of Gymnasium's: it can be played, and nothing more is known of it."""
+    """A Gymnasium environment. It can be played, but its true MDP is unknown.
+
+    Attributes:
+        gymnasium_task: The environment as a task.
+    """
 
     gymnasium_task: GymnasiumTask
 
@@ -130,11 +179,12 @@ class GymnasiumSystem(PlayableSystem):
         return None
 
     def play(self, policy: Policy, start: ArrayLike | None, *, key: Key) -> Episode:
-        return self.gymnasium_task.play(policy.player(), seed=_number(key)).on_host()
+        return self.gymnasium_task.play(policy.player(), seed=_seed_from(key)).on_host()
 
     def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
         player = StepwisePlayer(agent)
-        return self.gymnasium_task.play(player, seed=_number(key), watch=player.watch).on_host()
+        seed = _seed_from(key)
+        return self.gymnasium_task.play(player, seed=seed, on_step=player.observe).on_host()
 
     def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
         return self.gymnasium_task.play(policy.player(), seed=seed)
@@ -146,22 +196,26 @@ class GymnasiumSystem(PlayableSystem):
 def as_playable(
     task: object, *, horizon: int | None = None, default_horizon: int | None = None
 ) -> PlayableSystem:
-    """The system of a task that can be played.
+    """Make the system of a task in which episodes can be played.
 
     Args:
         task: An environment, a Gymnasium environment, a class or function that makes either, the
             name of one, ``module:Name``, or a mapping with its ``name`` or ``id`` and options.
-        horizon: H; an error where the task has another.
-        default_horizon: H where the task leaves it open.
+        horizon: H. It is an error if the task has another horizon.
+        default_horizon: H where the task does not define it.
+
+    Returns:
+        The system.
 
     Raises:
-        ArgumentError: If there is no such task, or its horizon is another.
+        ArgumentError: If there is no such task, or its horizon differs.
     """
     if isinstance(task, PlayableSystem):
         return task
-    wanted = default_horizon if horizon is None else horizon
+    proposed_horizon = default_horizon if horizon is None else horizon
     if isinstance(task, str | Mapping):
-        task = _made({"name": task} if isinstance(task, str) else dict(task), wanted)
+        spec = {"name": task} if isinstance(task, str) else dict(task)
+        task = _make_task(spec, proposed_horizon)
     elif isinstance(task, type | FunctionType):
         task = task()
     if isinstance(task, Environment):
@@ -169,14 +223,14 @@ def as_playable(
             raise ArgumentError("horizon", f"{task.mdp.horizon}, as the task has", horizon)
         return EnvironmentSystem(task)
     if not isinstance(task, GymnasiumTask):
-        task = gymnasium_task(task, horizon=wanted)
+        task = gymnasium_task(task, horizon=proposed_horizon)
     if horizon is not None and horizon != task.horizon:
         raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
     return GymnasiumSystem(task)
 
 
-def _made(spec: dict[str, Any], horizon: int | None) -> Environment | GymnasiumTask:
-    """The task of a name with its options; it remembers both."""
+def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | GymnasiumTask:
+    """Make a task from its name and options, which the task stores."""
     name = spec.get("name", spec.get("id"))
     options = {key: value for key, value in spec.items() if key not in ("name", "id")}
     if not isinstance(name, str):
@@ -192,24 +246,53 @@ def _made(spec: dict[str, Any], horizon: int | None) -> Environment | GymnasiumT
 
 
 def is_gymnasium_id(name: str) -> bool:
-    """Whether a name looks like an id of Gymnasium's: with a version, or in a namespace."""
+    """Return whether a name looks like a Gymnasium id: it has a version or a namespace.
+
+    Args:
+        name: The name.
+
+    Returns:
+        True if it does.
+    """
     return "-v" in name or "/" in name
 
 
 def is_module_reference(name: str) -> bool:
-    """Whether a name is ``module:Name`` of an object, and not ``module:Id`` of Gymnasium's."""
+    """Return whether a name is ``module:Name`` of an object, and not ``module:Id`` of Gymnasium.
+
+    Args:
+        name: The name.
+
+    Returns:
+        True if it is.
+    """
     return ":" in name and not is_gymnasium_id(name.partition(":")[2])
 
 
 def gymnasium_task(env: Any, **options: Any) -> GymnasiumTask:
-    """A Gymnasium environment or id as a task; one that Gymnasium cannot make is our error."""
+    """Make a task from a Gymnasium environment.
+
+    Args:
+        env: The environment, or its id.
+        **options: Options of ``from_gymnasium``.
+
+    Returns:
+        The task.
+    """
     with gymnasium_errors():
         return from_gymnasium(env, **options)
 
 
 @contextlib.contextmanager
 def gymnasium_errors() -> Iterator[None]:
-    """Errors of Gymnasium's as ours, in one sentence."""
+    """Turn errors of Gymnasium into an ``ArgumentError`` of one sentence.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        ArgumentError: If Gymnasium cannot make the environment.
+    """
     try:
         yield
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
@@ -217,8 +300,8 @@ def gymnasium_errors() -> Iterator[None]:
         raise ArgumentError("task", "an environment that Gymnasium can make", reason) from None
 
 
-def _number(key: Key) -> int:
-    """A seed for Gymnasium from a key of JAX."""
+def _seed_from(key: Key) -> int:
+    """Derive a seed for Gymnasium from a JAX key."""
     return int(jax.random.randint(key, (), 0, 2**31 - 1))
 
 

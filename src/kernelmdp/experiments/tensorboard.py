@@ -1,4 +1,4 @@
-"""A run for TensorBoard: every number of every episode, mirrored from ``episodes.csv``."""
+"""Event files for TensorBoard: every number of every episode, copied from ``episodes.csv``."""
 
 import importlib
 import math
@@ -9,11 +9,19 @@ from typing import Any
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.csv_follower import CSVFollower
 
+#: The folder of the event files, inside the folder of a run.
 FOLDER = "tensorboard"
 
 
 def require_tensorboard() -> Any:
-    """The library that writes event files, or one sentence on how to get it."""
+    """Import the library that writes event files.
+
+    Returns:
+        The module ``tensorboardX``.
+
+    Raises:
+        ArgumentError: If it is not installed. The message says how to install it.
+    """
     try:
         return importlib.import_module("tensorboardX")
     except ImportError:
@@ -22,18 +30,22 @@ def require_tensorboard() -> Any:
 
 
 class TensorBoardWriter:
-    """The event files of a run's folder; written anew from the first row when a run goes on."""
+    """Writes the event files of a run. A resumed run writes them again from the first row.
 
-    def __init__(self, place: pathlib.Path) -> None:
-        self.place, self.tail = place / FOLDER, CSVFollower(place)
+    Args:
+        folder: The run's folder.
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder, self.follower = folder / FOLDER, CSVFollower(folder)
         self.writer: Any = None
 
     def update(self) -> None:
-        """Write what is new."""
-        rows = self.tail.new()
+        """Write the new rows."""
+        rows = self.follower.read_new()
         if rows and self.writer is None:
-            shutil.rmtree(self.place, ignore_errors=True)
-            self.writer = require_tensorboard().SummaryWriter(str(self.place))
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.writer = require_tensorboard().SummaryWriter(str(self.folder))
         for row in rows:
             step = int(row.pop("episode"))
             for name, value in row.items():
@@ -41,7 +53,7 @@ class TensorBoardWriter:
                     self.writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Write the rest and close the file."""
+        """Write the remaining rows and close the file."""
         self.update()
         if self.writer is not None:
             self.writer.close()

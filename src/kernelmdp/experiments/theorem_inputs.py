@@ -1,4 +1,4 @@
-"""What theorems need to know of an agent and its task: L, noise, kernels, sizes of rewards."""
+"""Inputs of the theorems for an agent and its task: L, noise, kernels, bounds of rewards."""
 
 import math
 from typing import Any
@@ -9,10 +9,12 @@ from kernelmdp.agents import GPUCRL, Agent
 from kernelmdp.mdp.noise import gaussian_slope
 from kernelmdp.theory import PriorSuprema, gain_bound, prior_suprema
 
-#: Points at which the size of a known reward is looked at.
+#: Points at which the largest absolute value of a known reward is searched for. More of them find
+#: a larger one and take longer.
 REWARD_POINTS = 2000
-#: How rules begin whose L is a bound, up to the grid on which the truth was solved.
-RULES = ("exact", "solved", "noise")
+#: Beginnings of ``lipschitz_rule`` for which L is a bound, up to the grid on which the truth was
+#: solved. For other rules, L is an estimate.
+LIPSCHITZ_BOUND_RULES = ("exact", "solved", "noise")
 
 
 def _has_sets(agent: Agent) -> bool:
@@ -20,7 +22,14 @@ def _has_sets(agent: Agent) -> bool:
 
 
 def reward_bound(agent: Agent) -> float:
-    """B_R√κ; of a known reward the largest seen at many points; infinite when not known."""
+    """Bound the absolute mean reward.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        B_R√κ. For a known reward, its largest absolute value at many points. Infinity if unknown.
+    """
     problem = agent.problem
     if problem.reward is not None:
         points = np.asarray(problem.points.spread(REWARD_POINTS))
@@ -31,80 +40,126 @@ def reward_bound(agent: Agent) -> float:
 
 
 def theorem_arguments(agent: Agent) -> dict[str, Any]:
-    """Kernels or gains, domain and noise, in the units in which the agent learns."""
+    """Collect the arguments that all theorems share, in the units in which the agent learns.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        Domain, horizon, noise, planner, and kernels or information gains, by argument name.
+    """
     problem, outputs = agent.problem, agent.problem.mean_dimension
     scale = np.array(problem.scale)
     confidence: Any = agent.confidence
-    words: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "domain": problem.points,
         "horizon": problem.horizon,
         "reward_noise": float(problem.reward_noise.proxies(1)[0]),
         "transition_noise": float((problem.transition_noise.proxies(outputs) / scale).max()),
         "planner": "approximate" if agent.planner.approximate else "exact",
-        # Those of the agent's own β, where it has the maximum gain in it.
+        # The gains of the agent's own β, if β uses the maximum gain.
         "tight": _has_sets(agent) and confidence.gain == "maximum",
         "transition_kernel": problem.transition_kernel,
     }
     if problem.reward is None:
-        words["reward_kernel"] = problem.reward_kernel
+        arguments["reward_kernel"] = problem.reward_kernel
     else:
-        words["gain_reward"] = 0.0
+        arguments["gain_reward"] = 0.0
     if _has_sets(agent) and confidence.shape == "trace" and outputs > 1:
-        # The trace is √m wider than the one deviation of all outputs that kernels alone suggest.
-        del words["transition_kernel"]
-        kernel, tight = problem.transition_kernel, words["tight"]
+        # From the kernels alone, a theorem assumes one deviation for all outputs. The trace is √m
+        # times wider.
+        del arguments["transition_kernel"]
+        kernel, tight = problem.transition_kernel, arguments["tight"]
 
         def gain(n: int, noise_variance: float) -> float:
-            given = {"n": n, "noise_variance": noise_variance, "tight": tight}
-            return gain_bound(kernel, domain=problem.points, **given)
+            options = {"n": n, "noise_variance": noise_variance, "tight": tight}
+            return gain_bound(kernel, domain=problem.points, **options)
 
-        words |= {
+        arguments |= {
             "gain_transition": gain,
             "state_dimension": outputs,
             "variance_bound_transition": kernel.variance_bound(problem.points),
             "shared_kernel": False,
         }
-    return words
+    return arguments
 
 
 def lipschitz_of(agent: Agent) -> tuple[float, list[str]]:
-    """L of the agent's plans, and what one should know of it."""
+    """Return the Lipschitz constant L of the agent's plans.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        L, and caveats for the reader.
+    """
     problem, caveats = agent.problem, []
     if problem.horizon == 1:
         return 0.0, []
     if problem.reward is None and problem.norm_reward is None:
         caveats.append("if plans stay within sup|R̄| (they are not clipped)")
     if problem.transition_noise.categorical:
-        # Plans keep to no L in a table; |V − mean V| ≤ √S/2 · span, math D4.
+        # In a table no L limits the plans. Instead |V − mean V| ≤ √S/2 · span, math D4.
         return math.sqrt(problem.mean_dimension) * reward_bound(agent) * (problem.horizon - 1), []
-    if not problem.lipschitz_rule.startswith(RULES):
+    if not problem.lipschitz_rule.startswith(LIPSCHITZ_BOUND_RULES):
         caveats.append(f"L = {problem.lipschitz:.3g} is an estimate")
     if not agent.planner.keeps_lipschitz:
         caveats.append("plans do not keep to L")
     return problem.lipschitz, caveats
 
 
-def noise_lipschitz(agent: Agent, top: float) -> float:
-    """L that Gaussian noise provides where |R̄| is at most ``top`` (math B8)."""
+def noise_lipschitz(agent: Agent, max_reward: float) -> float:
+    """Return the L that Gaussian noise provides (math B8).
+
+    Args:
+        agent: The agent.
+        max_reward: A bound of |R̄|.
+
+    Returns:
+        The Lipschitz constant.
+    """
     deviation = float(agent.problem.residual_noise.min())
-    return gaussian_slope(2 * top * (agent.problem.horizon - 1), deviation)
+    return gaussian_slope(2 * max_reward * (agent.problem.horizon - 1), deviation)
 
 
 def kernel_errors(agent: GPUCRL) -> list[float]:
-    """By how much compiled kernels may miss: for the outputs together, as β counts it."""
+    """Bound the error of compiled kernels, summed over outputs as β counts it.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        The errors of the reward's and the transition's kernel; 0 for one that is not compiled.
+    """
     beliefs = agent.learner.beliefs(agent.state)
     errors = (
-        {name: own.error * own.outputs for name, own in beliefs.learned.items()} if beliefs else {}
+        {name: posterior.error * posterior.outputs for name, posterior in beliefs.learned.items()}
+        if beliefs
+        else {}
     )
     return [errors.get(name, 0.0) for name in ("reward", "transition")]
 
 
 def regularisers_of(agent: Agent) -> tuple[float, float | np.ndarray]:
-    """λ_R and λ_P with which the agent regresses."""
+    """Return the regularisers λ_R and λ_P of the agent's regressions.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        λ_R, and λ_P: one number or one for each output.
+    """
     return agent.requirements().regularisers or agent.problem.noise_variances
 
 
 def prior_suprema_of(agent: Agent) -> PriorSuprema:
-    """Those of draws of the priors."""
+    """Bound the suprema of draws of the GP priors.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        The bounds for reward and transition.
+    """
     problem = agent.problem
     return prior_suprema(problem.reward_kernel, problem.transition_kernel, problem.points)

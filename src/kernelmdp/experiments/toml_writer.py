@@ -1,4 +1,4 @@
-"""Nested mappings of text, numbers and lists as TOML; Python's library only reads it."""
+"""Write nested mappings as TOML. Python's own library only reads TOML."""
 
 import json
 import math
@@ -8,7 +8,13 @@ from typing import Any
 
 
 def to_toml(content: Mapping[str, Any]) -> str:
-    """A document; values that are None are left out.
+    """Format a mapping as a TOML document.
+
+    Args:
+        content: Text, numbers, lists and mappings by name. None is left out.
+
+    Returns:
+        The document.
 
     >>> print(to_toml({"run": {"seed": 3, "settings": {"update": "step"}}}))
     [run]
@@ -41,6 +47,6 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)  # inf, -inf and nan are TOML's words too
-    # A string of JSON is one of TOML, but for DEL.
+        return repr(value)  # TOML writes inf, -inf and nan as Python does.
+    # A JSON string is a TOML string, except for the character DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""One trial in a process of its own: one core, and an answer whatever happens."""
+"""Play one trial in a worker process of one core. Errors become part of the result."""
 
 import dataclasses
 import os
@@ -16,9 +16,10 @@ from kernelmdp.errors import KernelMDPError, RecoveryWarning
 from kernelmdp.experiments.run import run
 from kernelmdp.experiments.run_config import RunConfig
 
-#: One thread for XLA, its matrix products and LAPACK. Sums are added in another order by several
-#: threads: with one, numbers do not depend on where and beside what a trial runs.
-ONE_CORE = {
+#: Environment variables that limit XLA, its matrix products and LAPACK to one thread. Several
+#: threads add sums in another order. With one thread, numbers do not depend on where a trial runs
+#: and what runs beside it.
+SINGLE_CORE_VARIABLES = {
     "NPROC": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "OMP_NUM_THREADS": "1",
@@ -28,29 +29,43 @@ ONE_CORE = {
 
 
 class DriverLostError(BaseException):
-    """The driver is gone."""
+    """The process that started this worker has ended."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a trial ended."""
+class TrialResult:
+    """How a trial ended.
+
+    Attributes:
+        name: The name of the trial.
+        error: Why it failed, in one sentence; empty if it did not.
+        details: The traceback of an unexpected error; empty otherwise.
+        notes: Warnings about files that had to be repaired.
+    """
 
     name: str
-    #: What went wrong, in a sentence; empty when nothing did.
     error: str = ""
-    #: Where, when it was not foreseen.
     details: str = ""
     notes: tuple[str, ...] = ()
 
 
 def single_core_environment() -> dict[str, str]:
-    """The environment of a worker process; the user's own flags of XLA stay."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {ONE_CORE['XLA_FLAGS']}".strip()
-    return ONE_CORE | {"XLA_FLAGS": flags}
+    """Return the environment variables of a worker process. The user's XLA flags are kept.
+
+    Returns:
+        Variables by name.
+    """
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {SINGLE_CORE_VARIABLES['XLA_FLAGS']}".strip()
+    return SINGLE_CORE_VARIABLES | {"XLA_FLAGS": flags}
 
 
-def prepare(driver: int, cache: str | None) -> None:
-    """In a new worker: leave Ctrl-C to the driver, and keep compiled programs where it does."""
+def prepare_worker(driver: int, cache: str | None) -> None:
+    """Prepare a new worker process. It leaves Ctrl-C to the driver and shares its cache.
+
+    Args:
+        driver: The process id of the driver.
+        cache: The folder of compiled programs, or None.
+    """
     global _driver
     _driver = driver
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -58,41 +73,58 @@ def prepare(driver: int, cache: str | None) -> None:
 
 
 def use_compilation_cache(cache: str | None) -> None:
-    """Keep compiled programs in this folder."""
+    """Keep compiled programs in a folder.
+
+    Args:
+        cache: The folder. None changes nothing.
+    """
     if cache is not None:
         jax.config.update("jax_compilation_cache_dir", cache)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
-#: The process that started this worker; None where it is no child of the driver.
+#: The process id of the driver; None if this process was not started by one.
 _driver: int | None = None
 
 
-def play_trial(name: str, config: RunConfig, folder: Any, episodes: int) -> Outcome:
-    """Run a trial in its folder, from wherever it stands; errors are part of the answer."""
-    error = details = ""
+def play_trial(name: str, config: RunConfig, folder: Any, episodes: int) -> TrialResult:
+    """Play a trial in its folder, or continue it. Errors are returned and not raised.
+
+    Args:
+        name: The name of the trial.
+        config: The configuration of the run.
+        folder: The folder of the run.
+        episodes: The number of episodes of the whole run.
+
+    Returns:
+        How the trial ended.
+    """
+    message = details = ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RecoveryWarning)
         try:
-            run(config, pathlib.Path(folder), episodes=episodes, watch=_while_driven)
-        except KernelMDPError as found:
-            error = str(found)
+            run(config, pathlib.Path(folder), episodes=episodes, track=_stop_without_driver)
+        except KernelMDPError as error:
+            message = str(error)
         except DriverLostError:
-            os._exit(1)  # all is on disk; the pool would wait for its driver for ever
-        except Exception as found:
-            error = f"{type(found).__name__}: {found}"
+            # Everything is on disk. Exit at once: the pool would wait for its driver forever.
+            os._exit(1)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
             details = traceback.format_exc()
     notes = []
-    for each in caught:
-        if issubclass(each.category, RecoveryWarning):
-            notes.append(str(each.message))
+    for warning in caught:
+        if issubclass(warning.category, RecoveryWarning):
+            notes.append(str(warning.message))
         else:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    return Outcome(name, error, details, tuple(notes))
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    return TrialResult(name, message, details, tuple(notes))
 
 
-def _while_driven(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
-    """Stop when the driver is gone: nobody would stop this process otherwise."""
+def _stop_without_driver(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+    """Pass rows on while the driver lives. Nobody else would stop this process."""
     for row in rows:
         if _driver is not None and os.getppid() != _driver:
             raise DriverLostError

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments.run_files import BOUND, CONFIG, ROWS, RunDescription, read_description
+from kernelmdp.experiments.run_files import (
+    BOUND_FILE,
+    CONFIG_FILE,
+    EPISODES_FILE,
+    RunDescription,
+    read_description,
+)
 from kernelmdp.experiments.run_tables import Frame, read_tables
 from kernelmdp.report.statistics import slope
 from kernelmdp.report.studies import NAME as STUDY
@@ -123,8 +129,8 @@ def read(*folders: Any) -> Runs:
     trials = pd.DataFrame([_described(*each) for each in zip(places, names, configs, strict=True)])
     _require_different(trials)
     notes: list[str] = []
-    episodes = _joined(read_tables([place / ROWS for place in places], notes), trials)
-    bounds = _joined(read_tables([place / BOUND for place in places], notes), trials)
+    episodes = _joined(read_tables([place / EPISODES_FILE for place in places], notes), trials)
+    bounds = _joined(read_tables([place / BOUND_FILE for place in places], notes), trials)
     _require_order(episodes, trials)
     _count(episodes, trials)
     if "maximum_gain_reward" in bounds:
@@ -154,9 +160,9 @@ def read_columns(folder: Any) -> dict[str, np.ndarray]:
     ...     read_columns(folder)["cumulative_regret"]
     array([0., 0.])
     """
-    if not (pathlib.Path(folder) / ROWS).is_file():
+    if not (pathlib.Path(folder) / EPISODES_FILE).is_file():
         raise ArgumentError("folder", "the folder of a run, with episodes.csv", str(folder))
-    (found,) = read_tables([pathlib.Path(folder) / ROWS], [])
+    (found,) = read_tables([pathlib.Path(folder) / EPISODES_FILE], [])
     return {} if not len(found) else {name: found[name].to_numpy(float) for name in found}
 
 
@@ -170,7 +176,7 @@ def read_bound(folder: Any) -> tuple[np.ndarray, np.ndarray] | None:
     ...     read_bound(folder) is None  # no theorem is about random actions
     True
     """
-    path = pathlib.Path(folder) / BOUND
+    path = pathlib.Path(folder) / BOUND_FILE
     if not path.is_file():
         return None
     (found,) = read_tables([path], [])
@@ -189,7 +195,7 @@ def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[StoredStudy]]
         count = 0
         for place, below, files in os.walk(folder):
             below.sort()
-            if CONFIG in files and _is_run(pathlib.Path(place), files):
+            if CONFIG_FILE in files and _is_run(pathlib.Path(place), files):
                 found.setdefault(os.path.realpath(place), pathlib.Path(place))
                 below.clear()
                 count += 1
@@ -203,7 +209,7 @@ def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[StoredStudy]]
 
 def _is_run(place: pathlib.Path, files: list[str]) -> bool:
     """Also one that was killed before its first episode."""
-    return ROWS in files or b"[run]" in (place / CONFIG).read_bytes()
+    return EPISODES_FILE in files or b"[run]" in (place / CONFIG_FILE).read_bytes()
 
 
 def _names(places: list[pathlib.Path]) -> list[str]:
