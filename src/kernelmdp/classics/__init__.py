@@ -1,4 +1,4 @@
-"""The specialised classics that GP-UCRL and PSRL are compared with, for tables and for LQR.
+"""Classic algorithms for finite MDPs and for LQR, with which GP-UCRL and PSRL are compared.
 
 >>> import kernelmdp as km
 >>> km.classics.UCRL2("riverswim", seed=0).name

@@ -1,7 +1,8 @@
-"""The classics for finite states and actions, from counts: no kernel, no posterior of ours.
+"""Classic algorithms for finite states and actions, from counts.
 
-They see what our agents see and are written independently of them, in NumPy. ``scale`` multiplies
-their confidence widths: 1 is the theory, less is practice, as for ``Confidence.scale``.
+They get the same data as the other agents. They are written in NumPy, independently of kernels and
+posteriors. ``scale`` multiplies their confidence widths, as ``Confidence.scale`` does: 1 is the
+published algorithm, and smaller values learn faster in practice.
 """
 
 import dataclasses
@@ -25,11 +26,11 @@ from kernelmdp.types import ArrayLike, Key, Period
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TabularConfig(AgentConfig):
-    """Settings of the classics for tables."""
+    """Settings of the classic algorithms for finite MDPs."""
 
-    scale: Any = setting(1.0, "Multiplies confidence widths; 1 is the theory.")
+    scale: Any = setting(1.0, "Factor of confidence widths; 1 is the published algorithm.")
     delta: Any = setting(0.1, "The probability with which bounds may fail.")
-    reward_bounds: Any = setting((0.0, 1.0), "(low, high) that hold mean rewards.")
+    reward_bounds: Any = setting((0.0, 1.0), "(low, high) between which every mean reward lies.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,7 +42,7 @@ class TabularConfig(AgentConfig):
 class DirichletConfig(TabularConfig):
     """Settings of PSRL with conjugate priors."""
 
-    concentration: Any = setting(1.0, "How many observations the prior is worth.")
+    concentration: Any = setting(1.0, "The number of observations that the prior is worth.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,17 +50,27 @@ class DirichletConfig(TabularConfig):
 
 
 class TablePolicy(Policy):
-    """The number of an action for every period and state."""
+    """A policy given by a table.
+
+    Attributes:
+        choices: The number of the action for every period and state.
+    """
 
     choices: Int[Array, "H S"]
 
     def actions(self, states: Float[Array, "n 1"], period: Period) -> Float[Array, "n 1"]:
-        where = jnp.round(states[:, 0]).astype(jnp.int32)
-        return self.choices[period][where][:, None].astype(states.dtype)
+        indices = jnp.round(states[:, 0]).astype(jnp.int32)
+        return self.choices[period][indices][:, None].astype(states.dtype)
 
 
 class TablePlan(Plan):
-    """A policy and its planned values in every state."""
+    """A policy and its planned values in every state.
+
+    Attributes:
+        policy: The policy.
+        values: Planned values of every period and state.
+        error: The error of the values.
+    """
 
     policy: Policy
     values: Float[Array, "H S"]
@@ -69,12 +80,19 @@ class TablePlan(Plan):
         return float(self.values[0, round(float(np.asarray(state)[0]))])
 
 
-#: A backup: values of the next period (S,) to values of state and action (S, A).
+#: A backup, from values of the next period (S,) to values of state and action (S, A).
 Backup = Callable[[np.ndarray], np.ndarray]
 
 
 class TabularAgent(Agent):
-    """Plans by backward induction from counts."""
+    """Plans by backward induction from counts.
+
+    Attributes:
+        Config: ``TabularConfig``.
+        default_learner: "counts".
+        config: The settings.
+        state: The counts.
+    """
 
     Config: ClassVar[type[AgentConfig]] = TabularConfig
     default_learner: ClassVar[str] = "counts"
@@ -88,20 +106,35 @@ class TabularAgent(Agent):
     def solve_table(
         self, backup: Backup, key: Key, low: float = -np.inf, high: float = np.inf
     ) -> TablePlan:
-        """Backward induction with this backup; mean rewards are within ``low`` and ``high``."""
+        """Plan by backward induction.
+
+        Args:
+            backup: The backup.
+            key: Breaks ties.
+            low: A lower bound of mean rewards.
+            high: An upper bound of mean rewards.
+
+        Returns:
+            The plan.
+        """
         return backward_induction(
             backup, len(self.state.sums), self.problem.horizon, key, low, high
         )
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """What holds every mean reward."""
+        """The interval that contains every mean reward."""
         low, high = self.config.reward_bounds
         return float(low), float(high)
 
 
 class DirichletPSRL(TabularAgent):
-    """PSRL with the conjugate priors, Dirichlet(c/S) rows and N(0, 1) rewards (Osband 2013).
+    """PSRL with conjugate priors: Dirichlet(c/S) rows and N(0, 1) rewards (Osband 2013).
+
+    Attributes:
+        name: "dirichlet-psrl".
+        Config: ``DirichletConfig``.
+        config: The settings.
 
     >>> import kernelmdp as km
     >>> km.classics.DirichletPSRL("riverswim", seed=0).name
@@ -123,7 +156,10 @@ class DirichletPSRL(TabularAgent):
 
 
 class UCBVI(TabularAgent):
-    """Value iteration with a bonus of Hoeffding's kind, 7 H ln(5SAT/δ)/√N (Azar et al. 2017).
+    """Value iteration with the Hoeffding bonus 7 H ln(5SAT/δ)/√N (Azar et al. 2017).
+
+    Attributes:
+        name: "ucbvi".
 
     >>> import kernelmdp as km
     >>> km.classics.UCBVI("riverswim", seed=0).name
@@ -150,6 +186,9 @@ class UCBVI(TabularAgent):
 class UCRL2(TabularAgent):
     """Optimism over l1 balls of rows and intervals of rewards (Jaksch et al. 2010), finite H.
 
+    Attributes:
+        name: "ucrl2".
+
     >>> import kernelmdp as km
     >>> km.classics.UCRL2("riverswim", seed=0).name
     'ucrl2'
@@ -163,13 +202,13 @@ class UCRL2(TabularAgent):
         low, high = self.bounds
         scale, delta = self.config.scale, self.config.delta
         steps = max(2, self.episode * H)
-        seen = np.maximum(visits, 1)
-        width = scale * np.sqrt(14 * S * np.log(2 * A * steps / delta) / seen)
-        margin = scale * np.sqrt(3.5 * np.log(2 * S * A * steps / delta) / seen)
-        best = np.clip(rewards + (high - low) * margin, low, high)
+        divisor = np.maximum(visits, 1)
+        row_width = scale * np.sqrt(14 * S * np.log(2 * A * steps / delta) / divisor)
+        reward_width = scale * np.sqrt(3.5 * np.log(2 * S * A * steps / delta) / divisor)
+        optimistic_rewards = np.clip(rewards + (high - low) * reward_width, low, high)
 
         def backup(V: np.ndarray) -> np.ndarray:
-            return best + optimistic_rows(transitions, width, V) @ V
+            return optimistic_rewards + optimistic_rows(transitions, row_width, V) @ V
 
         return self.solve_table(backup, key, low, high)
 
@@ -182,33 +221,56 @@ def backward_induction(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> TablePlan:
-    """H backups V -> Q (S, A); values clipped to what is possible, ties by the key."""
+    """Plan by H backups V -> Q (S, A).
+
+    Args:
+        backup: The backup.
+        states: S.
+        horizon: H.
+        key: Breaks ties between actions.
+        low: A lower bound of mean rewards; values are clipped to what is possible.
+        high: An upper bound of mean rewards.
+
+    Returns:
+        The plan.
+    """
     rng = numpy_generator(key)
     V = np.zeros(states)
     values, choices = [], []
-    for left in range(1, horizon + 1):
-        Q = np.clip(backup(V), left * low, left * high)
-        top = Q.max(axis=1, keepdims=True)
-        tied = Q >= top - 1e-9 * (1 + np.abs(top))
+    for periods_left in range(1, horizon + 1):
+        Q = np.clip(backup(V), periods_left * low, periods_left * high)
+        best = Q.max(axis=1, keepdims=True)
+        tied = Q >= best - 1e-9 * (1 + np.abs(best))
         choices.append(np.argmax(np.where(tied, rng.uniform(size=Q.shape), -1.0), axis=1))
-        V = top[:, 0]
+        V = best[:, 0]
         values.append(V)
     policy = TablePolicy(jnp.asarray(np.array(choices[::-1])))
     return TablePlan(policy=policy, values=jnp.asarray(np.array(values[::-1])))
 
 
 def optimistic_rows(rows: np.ndarray, width: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """The best rows within ``width`` in l1: mass moves from the worst states to the best one."""
+    """Find the distributions with the best mean value in l1 balls.
+
+    Probability moves from the states with the lowest values to the state with the highest.
+
+    Args:
+        rows: Centres of the balls, (S, A, S).
+        width: Radii, (S, A).
+        V: Values of next states, (S,).
+
+    Returns:
+        The best distributions, (S, A, S).
+    """
     order = np.argsort(V)
-    moved = rows.copy()
+    optimistic = rows.copy()
     best = order[-1]
-    moved[..., best] = np.minimum(1.0, rows[..., best] + width / 2)
-    excess = moved.sum(axis=2) - 1.0
+    optimistic[..., best] = np.minimum(1.0, rows[..., best] + width / 2)
+    excess = optimistic.sum(axis=2) - 1.0
     for s in order[:-1]:
-        taken = np.minimum(moved[..., s], np.maximum(excess, 0.0))
-        moved[..., s] -= taken
-        excess -= taken
-    return moved
+        removed = np.minimum(optimistic[..., s], np.maximum(excess, 0.0))
+        optimistic[..., s] -= removed
+        excess -= removed
+    return optimistic
 
 
 for kind in (DirichletPSRL, UCBVI, UCRL2):

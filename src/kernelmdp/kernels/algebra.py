@@ -1,4 +1,4 @@
-"""The algebra of kernels: sums, products, multiples, and kernels on some coordinates only."""
+"""The algebra of kernels: sums, products, multiples, and restrictions to some coordinates."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,12 +63,14 @@ class Sum(_Combined):
         return jnp.concatenate([self.left.features(x), self.right.features(x)])
 
     def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
-        which, left, right = jax.random.split(key, 3)
-        first = self.left.frequencies(count, dimension, key=left)
-        second = self.right.frequencies(count, dimension, key=right)
-        origin = jnp.zeros(dimension, first.dtype)
+        # The spectral law of a sum is a mixture, weighted by the variances.
+        mixture_key, left_key, right_key = jax.random.split(key, 3)
+        left = self.left.frequencies(count, dimension, key=left_key)
+        right = self.right.frequencies(count, dimension, key=right_key)
+        origin = jnp.zeros(dimension, left.dtype)
         weight = self.left.variance(origin) / self.variance(origin)
-        return jnp.where(jax.random.uniform(which, (count, 1), first.dtype) < weight, first, second)
+        from_left = jax.random.uniform(mixture_key, (count, 1), left.dtype) < weight
+        return jnp.where(from_left, left, right)
 
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
         return self.left.spectral_density(frequency) + self.right.spectral_density(frequency)
@@ -92,7 +94,8 @@ class Product(_Combined):
     def pair(self, x: Point, y: Point) -> Scalar:
         exponent = self.exponent(x, y)
         if exponent is not None:
-            return jnp.exp(exponent)  # one exponential for all factors: they dominate the cost
+            # Exponentials dominate the cost, so all factors share one.
+            return jnp.exp(exponent)
         return self.left.pair(x, y) * self.right.pair(x, y)
 
     def exponent(self, x: Point, y: Point) -> Scalar | None:
@@ -124,9 +127,9 @@ class Product(_Combined):
 
     def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
         # The spectral law of a product is a convolution: independent frequencies add.
-        left, right = jax.random.split(key)
-        return self.left.frequencies(count, dimension, key=left) + self.right.frequencies(
-            count, dimension, key=right
+        left_key, right_key = jax.random.split(key)
+        return self.left.frequencies(count, dimension, key=left_key) + self.right.frequencies(
+            count, dimension, key=right_key
         )
 
     def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
@@ -139,6 +142,18 @@ class Product(_Combined):
 @register_operation("multiple")
 class Scaled(Kernel):
     """c·k with c > 0.
+
+    Args:
+        kernel: k.
+        factor: c.
+
+    Attributes:
+        kernel: k.
+        factor: c.
+
+    Raises:
+        ArgumentError: If the factor is not positive.
+        ShapeError: If it is not one number.
 
     >>> import kernelmdp as km
     >>> (3.0 * km.kernel("constant(1.0)"))([[0.0]])
@@ -201,7 +216,19 @@ class Scaled(Kernel):
 
 @register_operation("restriction")
 class Restricted(Kernel):
-    """A kernel that looks only at some coordinates, given by position or by one name.
+    """A kernel applied to some coordinates only.
+
+    Args:
+        kernel: The kernel.
+        coordinates: One position, several, or the name of a group such as "state".
+
+    Attributes:
+        kernel: The kernel.
+        name: The name of the coordinates, until ``bind`` replaces it by positions; else None.
+        places: The positions; empty while the coordinates are a name.
+
+    Raises:
+        ArgumentError: If coordinates are neither a name nor distinct positions.
 
     >>> import kernelmdp as km
     >>> km.kernel("linear").on([1])([[5.0, 2.0]])
@@ -221,8 +248,8 @@ class Restricted(Kernel):
             self.name = coordinates
             return
         try:
-            several = coordinates if isinstance(coordinates, Iterable) else [coordinates]
-            self.places = tuple(operator.index(position) for position in several)
+            positions = coordinates if isinstance(coordinates, Iterable) else [coordinates]
+            self.places = tuple(operator.index(position) for position in positions)
         except TypeError:
             raise ArgumentError("coordinates", "a name or whole numbers", coordinates) from None
         distinct = len(set(self.places)) == len(self.places)
@@ -231,7 +258,11 @@ class Restricted(Kernel):
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The coordinates as positions; an error while they are a name."""
+        """The positions of the coordinates.
+
+        Raises:
+            ArgumentError: If the coordinates are a name that ``bind`` has not replaced yet.
+        """
         if self.name is not None:
             raise ArgumentError(
                 "kernel",
@@ -301,12 +332,16 @@ class Restricted(Kernel):
         return rules.restrict(inner, index, len(low))
 
     def to_text(self) -> tuple[str, int]:
-        inside = ", ".join(map(str, self.places)) if self.name is None else self.name
-        return f"{parenthesised(self.kernel, ATOM)}[{inside}]", ATOM
+        coordinates = ", ".join(map(str, self.places)) if self.name is None else self.name
+        return f"{parenthesised(self.kernel, ATOM)}[{coordinates}]", ATOM
 
 
 class Normalised(NamedTuple):
-    """A kernel with κ ≤ 1 and the factor by which norms of the same functions grew.
+    """A normalised kernel.
+
+    Attributes:
+        kernel: The kernel, with κ ≤ 1.
+        norm_factor: The factor by which norms of functions grew.
 
     >>> import kernelmdp as km
     >>> normalised = normalise(km.kernel("constant(4.0)"), km.Box([0.0], [1.0]))
@@ -319,8 +354,20 @@ class Normalised(NamedTuple):
 
 
 def normalise(kernel: Kernel, domain: Domain) -> Normalised:
-    """k/κ on the domain. A function with norm B under k has norm √κ·B under k/κ; the posterior at
-    noise variance λ under k is that at λ/κ under k/κ, scaled.
+    """Divide a kernel by its variance bound κ on a domain.
+
+    A function with norm B under k has norm √κ·B under k/κ. The posterior of k with noise variance λ
+    is a multiple of the posterior of k/κ with noise variance λ/κ.
+
+    Args:
+        kernel: k.
+        domain: The domain.
+
+    Returns:
+        k/κ and √κ.
+
+    Raises:
+        ArgumentError: If the kernel has no finite variance bound on the domain.
 
     >>> from kernelmdp import Box, kernels
     >>> normalise(kernels.Linear(), Box([0.0], [2.0]))
