@@ -1,13 +1,14 @@
-"""What is known of a kernel on a domain, and how that knowledge combines.
+"""Constants of a kernel on a domain, and how they combine in sums and products.
 
 Write φ for the feature map of k, k(x, y) = ⟨φ(x), φ(y)⟩, and d_k(x, y) = ‖φ(x) − φ(y)‖.
 
 - variance bound κ ≥ sup k(x, x).
 - Lipschitz Λ: d_k(x, y) ≤ Λ ‖x − y‖₂; curvature Q: ‖∂²_u φ‖ ≤ Q for every unit direction u.
-- the same constants along each coordinate axis, Λ_j and Q_j, which are what nets need: they stay
-  sharp when lengthscales differ and are 0 along a coordinate the kernel does not look at.
-- modulus(h): d_k(x, y) ≤ modulus(h) whenever |x_j − y_j| ≤ h_j, finite for every continuous kernel
-  even where Λ is not (Matern with ν ≤ 1).
+- The same constants along each coordinate axis, Λ_j and Q_j. Nets need these: they stay sharp when
+  lengthscales differ, and are 0 along a coordinate on which the kernel does not depend.
+- modulus(h): d_k(x, y) ≤ modulus(h) whenever |x_j − y_j| ≤ h_j. It is finite for every continuous
+  kernel, even where Λ is not (Matern with ν ≤ 1).
+
 An infinite constant means "not available".
 """
 
@@ -21,6 +22,15 @@ import numpy as np
 @dataclasses.dataclass(frozen=True)
 class KernelConstants:
     """Constants of one kernel on one domain; see the module's text.
+
+    Attributes:
+        variance_bound: κ.
+        lipschitz: Λ.
+        curvature: Q.
+        axis_lipschitz: Λ_j, (d,).
+        axis_curvature: Q_j, (d,).
+        modulus: Bounds d_k from displacements h, (d,).
+        constant_variance: Whether k(x, x) is the same at every x.
 
     >>> import kernelmdp as km
     >>> constants = km.kernel("se(0.5)").constants(km.Box([0.0], [1.0]))
@@ -37,38 +47,62 @@ class KernelConstants:
     constant_variance: bool = False
 
     def supremum(self, on_net: float, spacing: np.ndarray) -> float:
-        """Bound of sup σ² over a box from its maximum v on a net.
+        """Bound sup σ² over a box from its maximum v on a net.
 
-        For any σ²(x) = ⟨Cφ(x), φ(x)⟩ with 0 ⪯ C ⪯ I: a posterior variance, or the residual of a
-        low-rank approximation.
+        It holds for any σ²(x) = ⟨Cφ(x), φ(x)⟩ with 0 ⪯ C ⪯ I, such as a posterior variance or the
+        residual of a low-rank approximation. It is the smallest of three bounds:
 
-        First order: σ is 1-Lipschitz in d_k, so σ ≤ √v + modulus(spacing/2). Second order:
-        ∂²σ² ≥ −2σ‖C∂²φ‖, so multilinear interpolation errs by at most s·c, c = ¼ Σ_j h_j² Q_j, on
-        the upper side, and s = sup σ solves s² ≤ v + c s. The smaller of the two and of κ.
+        - κ;
+        - first order: σ is 1-Lipschitz in d_k, so σ ≤ √v + modulus(spacing/2);
+        - second order: ∂²σ² ≥ −2σ‖C∂²φ‖, so multilinear interpolation is too low by at most s·c,
+          c = ¼ Σ_j h_j² Q_j, and s = sup σ solves s² ≤ v + c s.
+
+        Args:
+            on_net: v.
+            spacing: The net's spacing h_j along each axis, (d,); 0 for finite sets.
+
+        Returns:
+            The bound.
         """
-        open_axes = spacing > 0
-        if not open_axes.any():
+        has_spacing = spacing > 0
+        if not has_spacing.any():
             return min(on_net, self.variance_bound)
-        first = (math.sqrt(on_net) + self.modulus(spacing / 2)) ** 2
-        bend = 0.25 * float(np.sum(spacing[open_axes] ** 2 * self.axis_curvature[open_axes]))
-        second = ((bend + math.sqrt(bend**2 + 4 * on_net)) / 2) ** 2
-        return min(first, second, self.variance_bound)
+        first_order = (math.sqrt(on_net) + self.modulus(spacing / 2)) ** 2
+        c = 0.25 * float(np.sum(spacing[has_spacing] ** 2 * self.axis_curvature[has_spacing]))
+        second_order = ((c + math.sqrt(c**2 + 4 * on_net)) / 2) ** 2
+        return min(first_order, second_order, self.variance_bound)
 
 
 def linear_modulus(axis_lipschitz: np.ndarray, lipschitz: float) -> Callable[[np.ndarray], float]:
-    """The modulus that follows from Lipschitz constants alone."""
+    """Make the modulus that follows from Lipschitz constants.
+
+    Args:
+        axis_lipschitz: Λ_j, (d,).
+        lipschitz: Λ.
+
+    Returns:
+        The modulus, a function of displacements (d,).
+    """
 
     def modulus(offsets: np.ndarray) -> float:
-        used = offsets > 0
-        along_axes = float(np.sum(axis_lipschitz[used] * offsets[used]))
-        straight = lipschitz * float(np.linalg.norm(offsets)) if used.any() else 0.0
+        nonzero = offsets > 0
+        along_axes = float(np.sum(axis_lipschitz[nonzero] * offsets[nonzero]))
+        straight = lipschitz * float(np.linalg.norm(offsets)) if nonzero.any() else 0.0
         return min(along_axes, straight)
 
     return modulus
 
 
 def unknown_constants(dimension: int, *, variance_bound: float) -> KernelConstants:
-    """A kernel of which nothing is known between points: discrete kernels, user functions."""
+    """Make constants without smoothness, for discrete kernels and user functions.
+
+    Args:
+        dimension: d.
+        variance_bound: κ.
+
+    Returns:
+        The constants.
+    """
     infinite = np.full(dimension, math.inf)
     return KernelConstants(
         variance_bound=variance_bound,
@@ -81,9 +115,16 @@ def unknown_constants(dimension: int, *, variance_bound: float) -> KernelConstan
 
 
 def add(first: KernelConstants, second: KernelConstants) -> KernelConstants:
-    """Facts of k₁ + k₂, whose features are those of both side by side.
+    """Compute the constants of k₁ + k₂, whose features are those of both kernels together.
 
     On disjoint coordinates the squared constants take their maximum, else their sum.
+
+    Args:
+        first: Constants of k₁.
+        second: Constants of k₂.
+
+    Returns:
+        The constants of the sum.
     """
     disjoint = _disjoint(first, second)
 
@@ -102,11 +143,18 @@ def add(first: KernelConstants, second: KernelConstants) -> KernelConstants:
 
 
 def multiply(first: KernelConstants, second: KernelConstants) -> KernelConstants:
-    """Facts of k₁·k₂, whose features are φ₁ ⊗ φ₂.
+    """Compute the constants of k₁·k₂, whose features are φ₁ ⊗ φ₂.
 
     ∂(φ₁⊗φ₂) = ∂φ₁⊗φ₂ + φ₁⊗∂φ₂. The cross term ⟨∂φ₁, φ₁⟩⟨φ₂, ∂φ₂⟩ vanishes when either kernel has
     constant variance, and then squares add: Λ² ≤ Λ₁²κ₂ + κ₁Λ₂². That rule also holds on disjoint
     coordinates (Cauchy-Schwarz). Otherwise the norms add: linear·linear has Λ = 2ρ, not √2 ρ.
+
+    Args:
+        first: Constants of k₁.
+        second: Constants of k₂.
+
+    Returns:
+        The constants of the product.
     """
     root1, root2 = math.sqrt(first.variance_bound), math.sqrt(second.variance_bound)
     orthogonal = first.constant_variance or second.constant_variance
@@ -141,7 +189,15 @@ def multiply(first: KernelConstants, second: KernelConstants) -> KernelConstants
 
 
 def scale(constants: KernelConstants, factor: float) -> KernelConstants:
-    """Facts of c·k, c > 0: features grow by √c."""
+    """Compute the constants of c·k, c > 0. Features grow by √c.
+
+    Args:
+        constants: Constants of k.
+        factor: c.
+
+    Returns:
+        The constants of c·k.
+    """
     root = math.sqrt(factor)
     return dataclasses.replace(
         constants,
@@ -157,7 +213,16 @@ def scale(constants: KernelConstants, factor: float) -> KernelConstants:
 def restrict(
     constants: KernelConstants, positions: Sequence[int], dimension: int
 ) -> KernelConstants:
-    """Facts, on all coordinates, of a kernel that looks only at ``positions``."""
+    """Compute the constants, on all coordinates, of a kernel that depends on some of them.
+
+    Args:
+        constants: Constants on these coordinates.
+        positions: The coordinates.
+        dimension: The number of all coordinates.
+
+    Returns:
+        The constants on all coordinates.
+    """
     index = np.array(positions)
     axis_lipschitz, axis_curvature = np.zeros(dimension), np.zeros(dimension)
     axis_lipschitz[index] = constants.axis_lipschitz
@@ -175,7 +240,7 @@ def _disjoint(first: KernelConstants, second: KernelConstants) -> bool:
 
 
 def _times(a: float, b: float) -> float:
-    # 0·∞ is 0 here: a kernel that does not vary contributes nothing, however rough the other.
+    # Here 0·∞ = 0: a kernel that does not vary contributes nothing, even if the other has Λ = ∞.
     return 0.0 if a == 0 or b == 0 else a * b
 
 

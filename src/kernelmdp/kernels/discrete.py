@@ -1,4 +1,4 @@
-"""Kernels on finite sets, whose points are whole numbers 0, 1, ..., size − 1 in one coordinate."""
+"""Kernels on finite sets. Points are whole numbers 0, 1, ..., size − 1 in one coordinate."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,13 @@ def _require_one(dimension: int, kernel: Kernel) -> None:
 
 
 class Index(Kernel):
-    """1{i = j} on {0, ..., size − 1}: different points share nothing.
+    """1{i = j} on {0, ..., size − 1}: different points are independent.
+
+    Args:
+        size: The number of points.
+
+    Attributes:
+        size: The number of points.
 
     >>> Index(3)([[0.0], [1.0]])
     Array([[1., 0.],
@@ -47,11 +53,19 @@ class Index(Kernel):
 
     @property
     def matrix(self) -> Array:
-        """The identity, as the covariance between members."""
+        """The identity matrix, the covariance between points."""
         return jnp.eye(self.size)
 
     def across(self, kernel: Kernel, same_noise: bool) -> OutputDecomposition:
-        """The outputs of k ⊗ identity: independent whatever the noise."""
+        """Decompose the outputs of k ⊗ identity, which are independent for any noise.
+
+        Args:
+            kernel: k.
+            same_noise: Whether all outputs have one noise variance.
+
+        Returns:
+            The decomposition.
+        """
         if same_noise:
             return OutputDecomposition((IndependentPart(kernel, copies=self.size),))
         return OutputDecomposition((IndependentPart(kernel),) * self.size, jnp.eye(self.size))
@@ -92,12 +106,23 @@ class Index(Kernel):
 class Coregional(Kernel):
     """B[i, j] on {0, ..., size − 1} for a symmetric positive semi-definite matrix B.
 
+    Args:
+        matrix: B.
+
+    Attributes:
+        matrix: B.
+        root: A matrix with B = root rootᵀ and as many columns as the rank of B.
+
+    Raises:
+        ShapeError: If the matrix is not square.
+        ArgumentError: If it is not symmetric positive semi-definite, or zero.
+
     >>> Coregional([[1.0, 0.5], [0.5, 1.0]])([[0.0]], [[1.0]])
     Array([[0.5]], dtype=float64)
     """
 
     matrix: Array
-    root: Array  # B = root rootᵀ, rank columns
+    root: Array
 
     def __init__(self, matrix: Any) -> None:
         array = float_array(matrix)
@@ -115,19 +140,26 @@ class Coregional(Kernel):
                 "positive semi-definite and not zero",
                 f"smallest eigenvalue {values[0]:g}",
             )
-        kept = values > 1e-14 * values[-1] * len(host)
+        nonzero = values > 1e-14 * values[-1] * len(host)
         self.matrix = jnp.asarray(array)
-        self.root = jnp.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+        self.root = jnp.asarray(vectors[:, nonzero] * np.sqrt(values[nonzero]))
 
     @property
     def size(self) -> int:
-        """Number of members."""
+        """The number of points."""
         return self.matrix.shape[0]
 
     def across(self, kernel: Kernel, same_noise: bool) -> OutputDecomposition | None:
-        """The outputs of k ⊗ B along the eigenvectors of B, where the noise is the same along all.
+        """Decompose the outputs of k ⊗ B along the eigenvectors of B.
 
-        b_j, the eigenvalue, is the squared length of column j of the root.
+        The eigenvalue b_j is the squared length of column j of the root.
+
+        Args:
+            kernel: k.
+            same_noise: Whether all outputs have one noise variance.
+
+        Returns:
+            The decomposition, or None if noise variances differ.
         """
         if not same_noise:
             return None
@@ -164,7 +196,16 @@ class Coregional(Kernel):
 
 
 def OneHot(*sizes: int) -> Kernel:  # noqa: N802  (reads like the other kernels)
-    """1{x = y} on tuples of whole numbers below ``sizes``, one coordinate each.
+    """Make the kernel 1{x = y} on tuples of whole numbers, one coordinate each.
+
+    Args:
+        *sizes: The number of points of each coordinate.
+
+    Returns:
+        The kernel.
+
+    Raises:
+        ArgumentError: If there is no size.
 
     >>> OneHot(6, 2)
     index(6)[0] * index(2)[1]
@@ -175,7 +216,14 @@ def OneHot(*sizes: int) -> Kernel:  # noqa: N802  (reads like the other kernels)
 
 
 def product(kernels: Sequence[Kernel]) -> Kernel:
-    """The product of a list of kernels, from the left."""
+    """Multiply kernels, from left to right.
+
+    Args:
+        kernels: At least one kernel.
+
+    Returns:
+        The product.
+    """
     total = kernels[0]
     for kernel in kernels[1:]:
         total = total * kernel

@@ -1,7 +1,7 @@
-"""Transition kernels: kernels on Z × {0, ..., m−1}, a point and the number of an output.
+"""Transition kernels, on pairs of a point and the number of an output in {0, ..., m−1}.
 
 Three forms have fast posteriors: k ⊗ identity (``k @ Index(m)``), k ⊗ B (``k @ Coregional(B)``)
-and m different kernels (``Independent([...])``). Sums of these are allowed and use the dense form.
+and m different kernels (``Independent([...])``). Sums of these use the dense form.
 """
 
 import abc
@@ -42,14 +42,25 @@ class OutputKernel(KernelBase):
 
     @abc.abstractmethod
     def bind(self, coordinates: Mapping[str, Sequence[int]]) -> "OutputKernel":
-        """The kernel with coordinate names replaced by positions."""
+        """Replace names of coordinates, such as state and action, by positions.
+
+        Args:
+            coordinates: Positions by name.
+
+        Returns:
+            The kernel on positions.
+        """
 
     def terms(self) -> tuple["OutputKernel", ...]:
-        """The two transition kernels of a sum; of any other itself."""
+        """Return the two terms of a sum; for any other kernel, the kernel itself.
+
+        Returns:
+            The terms.
+        """
         return (self,)
 
     def __call__(self, first: Any, second: Any = None) -> Float[Array, "nm km"]:
-        """Matrix between rows (t, i), ordered by point and then by output."""
+        """Compute the matrix between rows (t, i), ordered by point and then by output."""
         x = as_points("first", first)
         y = x if second is None else as_points("second", second, dimension=x.shape[1])
         scalar = self.as_scalar(x.shape[1])
@@ -65,7 +76,15 @@ class OutputKernel(KernelBase):
 
 
 def with_outputs(points: Float[Array | np.ndarray, "n d"], outputs: int) -> Float[Array, "nm d1"]:
-    """Rows (x, i) for every point and output: row t·m + i is (x_t, i)."""
+    """Make rows (x, i) for every point and output.
+
+    Args:
+        points: Points x_t, (n, d).
+        outputs: m.
+
+    Returns:
+        Rows, (n·m, d + 1); row t·m + i is (x_t, i).
+    """
     count = points.shape[0]
     numbers = jnp.tile(jnp.arange(outputs, dtype=points.dtype), count)
     return jnp.concatenate([jnp.repeat(points, outputs, axis=0), numbers[:, None]], axis=1)
@@ -73,7 +92,18 @@ def with_outputs(points: Float[Array | np.ndarray, "n d"], outputs: int) -> Floa
 
 @register_operation("outputs")
 class Coregionalised(OutputKernel):
-    """k(x, y) B[i, j], B the identity (Index) or any positive semi-definite matrix (Coregional).
+    """k(x, y) B[i, j], with B the identity (Index) or positive semi-definite (Coregional).
+
+    Args:
+        kernel: k.
+        index: B.
+
+    Attributes:
+        kernel: k.
+        index: B.
+
+    Raises:
+        ArgumentError: If ``index`` is neither ``Index`` nor ``Coregional``.
 
     >>> import kernelmdp as km
     >>> km.kernel("se(1.0)") @ km.kernels.Coregional([[1.0, 0.5], [0.5, 1.0]])
@@ -113,7 +143,16 @@ class Coregionalised(OutputKernel):
 
 
 class Independent(OutputKernel):
-    """1{i = j} k_i(x, y): a kernel of its own for every output.
+    """1{i = j} k_i(x, y): independent outputs with different kernels.
+
+    Args:
+        kernels: The kernels k_i, one for each output.
+
+    Attributes:
+        kernels: The kernels k_i.
+
+    Raises:
+        ArgumentError: If these are not kernels on points, or none.
 
     >>> import kernelmdp as km
     >>> Independent([km.kernel("se(1.0)"), km.kernel("linear")]).outputs
@@ -133,8 +172,11 @@ class Independent(OutputKernel):
 
     def as_scalar(self, dimension: int) -> Kernel:
         m = self.outputs
-        own = [Coregional(np.diag(np.eye(m)[i])) for i in range(m)]
-        terms = [k.on(range(dimension)) * own[i].on(dimension) for i, k in enumerate(self.kernels)]
+        selectors = [Coregional(np.diag(np.eye(m)[i])) for i in range(m)]
+        terms = [
+            kernel.on(range(dimension)) * selectors[i].on(dimension)
+            for i, kernel in enumerate(self.kernels)
+        ]
         total: Kernel = terms[0]
         for term in terms[1:]:
             total = total + term
@@ -164,6 +206,10 @@ class Independent(OutputKernel):
 @register_operation("sum of outputs")
 class OutputSum(OutputKernel):
     """The sum of two transition kernels, such as k₁ ⊗ B₁ + k₂ ⊗ B₂.
+
+    Attributes:
+        left: The first kernel.
+        right: The second kernel, with as many outputs.
 
     >>> import kernelmdp as km
     >>> km.kernel("se(1.0)") @ Index(2) + km.kernel("linear") @ Index(2)
@@ -203,5 +249,5 @@ class OutputSum(OutputKernel):
         return rules.add(left, right)
 
     def to_text(self) -> tuple[str, int]:
-        right, binds = self.right.to_text()
-        return f"{self.left} + {right if binds >= PRODUCT else f'({right})'}", SUM
+        right, precedence = self.right.to_text()
+        return f"{self.left} + {right if precedence >= PRODUCT else f'({right})'}", SUM

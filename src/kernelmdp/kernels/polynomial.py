@@ -22,7 +22,17 @@ def _largest(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 class Constant(Kernel):
-    """c > 0 for every pair of points: an unknown offset.
+    """c > 0 for every pair of points: an unknown constant function.
+
+    Args:
+        value: c.
+
+    Attributes:
+        value: c.
+
+    Raises:
+        ArgumentError: If c is not positive.
+        ShapeError: If c is not one number.
 
     >>> Constant(2.0)([[0.0]], [[5.0]])
     Array([[2.]], dtype=float64)
@@ -96,6 +106,17 @@ class Polynomial(Kernel):
 
     With g(t) = (c + t)^p at t = ρ²: κ = g, Λ² = g″ρ² + g′, Q² = g⁗ρ⁴ + 4 g‴ρ² + 2 g″.
 
+    Args:
+        degree: p.
+        offset: c.
+
+    Attributes:
+        degree: p.
+        offset: c.
+
+    Raises:
+        ArgumentError: If p is not a whole number above 0, or c is negative or not finite.
+
     >>> Polynomial(3, 1.0)([[2.0]], [[1.0]])  # (1 + 2)³
     Array([[27.]], dtype=float64)
     """
@@ -146,22 +167,23 @@ class Polynomial(Kernel):
         def derivative(order: int) -> float:
             return math.perm(p, order) * base ** (p - order) if order <= p else 0.0
 
-        def slope(a: np.ndarray | float) -> Any:  # a: largest (uᵀx)²
+        # Both functions take the largest (uᵀx)² along a unit direction u.
+        def lipschitz(a: np.ndarray | float) -> Any:
             return np.sqrt(derivative(2) * a + derivative(1))
 
-        def bend(a: np.ndarray | float) -> Any:
+        def curvature(a: np.ndarray | float) -> Any:
             terms = ((derivative(4), np.square(a)), (4 * derivative(3), a), (2 * derivative(2), 1))
-            # Derivatives that vanish count nothing, on an unbounded domain too.
+            # Terms with factor 0 are left out: on an unbounded domain they would be 0·∞.
             return np.sqrt(sum(factor * part for factor, part in terms if factor) + 0 * np.sign(a))
 
-        axis_slopes = np.asarray(slope(largest**2))
+        axis_lipschitz = np.asarray(lipschitz(largest**2))
         return KernelConstants(
             variance_bound=base**p,
-            lipschitz=float(slope(square)),
-            curvature=float(bend(square)),
-            axis_lipschitz=axis_slopes,
-            axis_curvature=np.asarray(bend(largest**2)),
-            modulus=linear_modulus(axis_slopes, float(slope(square))),
+            lipschitz=float(lipschitz(square)),
+            curvature=float(curvature(square)),
+            axis_lipschitz=axis_lipschitz,
+            axis_curvature=np.asarray(curvature(largest**2)),
+            modulus=linear_modulus(axis_lipschitz, float(lipschitz(square))),
         )
 
     def to_text(self) -> tuple[str, int]:
@@ -171,7 +193,12 @@ class Polynomial(Kernel):
 
 
 def Quadratic() -> Polynomial:  # noqa: N802  (reads like the other kernels)
-    """(xᵀy)²: features x_i² and √2 x_i x_j; the quadratic forms sᵀPs with norm ‖P_sym‖_F.
+    """Make the kernel (xᵀy)², with features x_i² and √2 x_i x_j.
+
+    Its functions are the quadratic forms sᵀPs, with norm ‖P_sym‖_F.
+
+    Returns:
+        The kernel.
 
     >>> Quadratic()([[2.0]], [[3.0]])
     Array([[36.]], dtype=float64)

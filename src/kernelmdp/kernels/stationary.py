@@ -1,7 +1,7 @@
 """Stationary kernels: squared exponential, Matern and periodic.
 
 All use the Euclidean distance of scaled coordinates, r² = Σ_j ((x_j − y_j)/ℓ_j)², in any dimension.
-A lengthscale is one number or one per coordinate.
+A lengthscale is one number, or one for each coordinate.
 """
 
 import functools
@@ -21,9 +21,9 @@ from kernelmdp.kernels.constants import KernelConstants
 from kernelmdp.numerics.checks import positive, positive_number
 from kernelmdp.types import ArrayLike, Key, Point, Scalar
 
-# Up to this many coordinates a sum over them is unrolled, coordinate by coordinate: the compiler
-# then fuses distance and exponential into one vectorised loop, five times as fast on the machine it
-# was measured on as a difference of vectors divided by a lengthscale and summed.
+#: Up to this many coordinates, sums over coordinates are unrolled. The compiler then fuses distance
+#: and exponential into one vectorised loop. It was measured to be five times as fast as a vector
+#: expression.
 UNROLL = 16
 
 
@@ -32,8 +32,8 @@ def _squared_distance(x: Point, y: Point, scale: Array) -> Scalar:
     inverse = 1 / scale
     if x.shape[0] > UNROLL:
         return jnp.sum(((x - y) * inverse) ** 2)
-    own = [inverse if scale.size == 1 else inverse[j] for j in range(x.shape[0])]
-    terms = [((x[j] - y[j]) * jnp.reshape(own[j], ())) ** 2 for j in range(x.shape[0])]
+    factors = [inverse if scale.size == 1 else inverse[j] for j in range(x.shape[0])]
+    terms = [((x[j] - y[j]) * jnp.reshape(factors[j], ())) ** 2 for j in range(x.shape[0])]
     return functools.reduce(jnp.add, terms)
 
 
@@ -48,18 +48,20 @@ def _numbers(value: Array) -> str:
 
 
 def _stationary_constants(
-    low: np.ndarray, slopes: ArrayLike, bends: ArrayLike, modulus: Any
+    low: np.ndarray, lipschitz: ArrayLike, curvature: ArrayLike, modulus: Any
 ) -> KernelConstants:
-    """Facts from per-axis constants of a kernel with variance 1 whose worst axis is the worst
-    direction (true of functions of a scaled distance)."""
+    """Constants of a kernel with variance 1, from its constants along the axes.
+
+    The steepest axis must be the steepest direction, as for functions of a scaled distance.
+    """
     d = len(low)
-    slopes, bends = np.broadcast_to(slopes, (d,)), np.broadcast_to(bends, (d,))
+    lipschitz, curvature = np.broadcast_to(lipschitz, (d,)), np.broadcast_to(curvature, (d,))
     return KernelConstants(
         variance_bound=1.0,
-        lipschitz=float(slopes.max()),
-        curvature=float(bends.max()),
-        axis_lipschitz=slopes,
-        axis_curvature=bends,
+        lipschitz=float(lipschitz.max()),
+        curvature=float(curvature.max()),
+        axis_lipschitz=lipschitz,
+        axis_curvature=curvature,
         modulus=modulus,
         constant_variance=True,
     )
@@ -69,6 +71,12 @@ class SquaredExponential(Kernel):
     """exp(−r²/2).
 
     Λ = 1/ℓ, Q = √3/ℓ², S(ω) = (2π)^{d/2} Πℓ_j exp(−Σ ℓ_j² ω_j²/2).
+
+    Args:
+        lengthscale: ℓ: one number, or one for each coordinate.
+
+    Attributes:
+        lengthscale: ℓ.
 
     >>> float(SquaredExponential(lengthscale=2.0)([[0.0]], [[2.0]])[0, 0])  # exp(-1/2)
     0.6065306597126334
@@ -109,7 +117,7 @@ class SquaredExponential(Kernel):
         scale = np.asarray(self.lengthscale, dtype=float)
 
         def modulus(offsets: np.ndarray) -> float:
-            # 1 − exp(−t) by expm1: exact for tiny offsets.
+            # expm1 keeps 1 − exp(−t) exact for tiny offsets.
             return math.sqrt(-2 * math.expm1(-0.5 * float(np.sum((offsets / scale) ** 2))))
 
         return _stationary_constants(low, 1 / scale, math.sqrt(3) / scale**2, modulus)
@@ -121,9 +129,17 @@ class SquaredExponential(Kernel):
 class Matern(Kernel):
     """Matern with any smoothness ν > 0: 2^{1−ν}/Γ(ν) t^ν K_ν(t), t = √(2ν) r.
 
-    Closed forms at ν = 1/2, 3/2, 5/2; else a piecewise Chebyshev table built once from the Bessel
-    function, with relative error below 1e-11. ν is fixed, not a parameter to differentiate.
-    Λ² = ν/((ν−1)ℓ²) for ν > 1, Q² = 3ν²/((ν−1)(ν−2)ℓ⁴) for ν > 2, else not available.
+    ν = 1/2, 3/2 and 5/2 have closed forms. Other ν use a piecewise Chebyshev table, built once from
+    the Bessel function, with relative error below 1e-11. You cannot differentiate with respect to
+    ν. Λ² = ν/((ν−1)ℓ²) for ν > 1 and Q² = 3ν²/((ν−1)(ν−2)ℓ⁴) for ν > 2; else not available.
+
+    Args:
+        nu: ν.
+        lengthscale: ℓ: one number, or one for each coordinate.
+
+    Attributes:
+        lengthscale: ℓ.
+        nu: ν.
 
     >>> Matern(nu=0.5, lengthscale=1.0)([[0.0]], [[1.0]]).round(4)  # exp(−1)
     Array([[0.3679]], dtype=float64)
@@ -148,12 +164,12 @@ class Matern(Kernel):
 
     def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
         # A multivariate Student law: all coordinates of one frequency share the mixing variable.
-        normal, mixing = jax.random.split(key)
+        normal_key, mixing_key = jax.random.split(key)
         scales = jnp.broadcast_to(self.lengthscale, (count, dimension))
         dtype = scales.dtype
-        direction = jax.random.normal(normal, scales.shape, dtype) / scales
-        spread = jax.random.gamma(mixing, jnp.asarray(self.nu, dtype), (count, 1), dtype)
-        return direction * jnp.sqrt(self.nu / spread)
+        direction = jax.random.normal(normal_key, scales.shape, dtype) / scales
+        mixing = jax.random.gamma(mixing_key, jnp.asarray(self.nu, dtype), (count, 1), dtype)
+        return direction * jnp.sqrt(self.nu / mixing)
 
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
         d, nu = frequency.shape[-1], self.nu
@@ -172,8 +188,8 @@ class Matern(Kernel):
 
     def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         scale, nu = np.asarray(self.lengthscale, dtype=float), self.nu
-        slope = math.sqrt(nu / (nu - 1)) / scale if nu > 1 else np.full_like(scale, math.inf)
-        bend = (
+        lipschitz = math.sqrt(nu / (nu - 1)) / scale if nu > 1 else np.full_like(scale, math.inf)
+        curvature = (
             math.sqrt(3 * nu**2 / ((nu - 1) * (nu - 2))) / scale**2
             if nu > 2
             else np.full_like(scale, math.inf)
@@ -182,21 +198,29 @@ class Matern(Kernel):
         def modulus(offsets: np.ndarray) -> float:
             scaled = float(np.sum((offsets / scale) ** 2))
             value = float(matern_profile(nu, jnp.asarray(2 * nu * scaled)))
-            # Rounding of k (the table's, or of a closed form) must not make the bound too small.
-            rough = math.sqrt(2 * (max(0.0, 1 - value) + 1e-10))
-            smooth = math.sqrt(nu / (nu - 1) * scaled) if nu > 1 else math.inf
-            return min(smooth, rough)
+            # 1e-10 covers the rounding error of k, so that the bound is not too small.
+            by_value = math.sqrt(2 * (max(0.0, 1 - value) + 1e-10))
+            by_lipschitz = math.sqrt(nu / (nu - 1) * scaled) if nu > 1 else math.inf
+            return min(by_lipschitz, by_value)
 
-        return _stationary_constants(low, slope, bend, modulus)
+        return _stationary_constants(low, lipschitz, curvature, modulus)
 
     def to_text(self) -> tuple[str, int]:
         return f"matern({self.nu!r}, {_numbers(self.lengthscale)})", ATOM
 
 
 def matern_profile(nu: float, squared: Scalar) -> Scalar:
-    """The Matern function of t² = 2ν r²; derivatives are right at t = 0 where they exist."""
-    apart = squared > 0
-    t = jnp.sqrt(jnp.where(apart, squared, 1.0))
+    """Compute the Matern function of t² = 2ν r². Derivatives at t = 0 are right where they exist.
+
+    Args:
+        nu: ν.
+        squared: t².
+
+    Returns:
+        The function's value.
+    """
+    is_positive = squared > 0
+    t = jnp.sqrt(jnp.where(is_positive, squared, 1.0))
     if nu in (0.5, 1.5, 2.5):
         t = jnp.minimum(t, 1000.0)  # exp(−t) is 0 long before; t² must not overflow to ∞·0
     if nu == 0.5:
@@ -207,26 +231,32 @@ def matern_profile(nu: float, squared: Scalar) -> Scalar:
         value = (1 + t + t**2 / 3) * jnp.exp(-t)
     else:
         value = _tabulated(nu, t)
-    # The Taylor polynomial stands in at t = 0: a constant there would make all derivatives 0.
-    together = jnp.ones_like(squared)
+    # At t = 0 the Taylor polynomial is used. A constant would make all derivatives 0.
+    taylor = jnp.ones_like(squared)
     if nu > 1:
-        together = together - squared / (4 * (nu - 1))
+        taylor = taylor - squared / (4 * (nu - 1))
     if nu > 2:
-        together = together + squared**2 / (32 * (nu - 1) * (nu - 2))
-    return jnp.where(apart, value, together)
+        taylor = taylor + squared**2 / (32 * (nu - 1) * (nu - 2))
+    return jnp.where(is_positive, value, taylor)
 
 
-SEGMENT, DEGREE, BESSEL_LIMIT = 0.5, 12, 20.0
+#: Length of a segment of the Matern table in ln t. With DEGREE 12 the table is exact to rounding.
+SEGMENT = 0.5
+#: Degree of the polynomial on each segment of the table.
+DEGREE = 12
+#: Largest ν for which SciPy's Bessel function is used. Above, it overflows at small t.
+BESSEL_LIMIT = 20.0
 
 
 @functools.lru_cache(maxsize=64)
 def _matern_table(nu: float) -> tuple[float, np.ndarray]:
     """Start of the table in ln t and, by segment, polynomial coefficients of ln k(t) + t.
 
-    As a function of ln t that is analytic in a strip of half-width π/2, so that a polynomial of
-    degree 12 on segments of length 1/2 is exact to rounding. Below the start 1 − k < 1e-16.
+    As a function of ln t, ln k(t) + t is analytic in a strip of half-width π/2. A polynomial of
+    degree 12 on segments of length 1/2 is therefore exact to rounding. Below the start,
+    1 − k < 1e-16.
     """
-    # t² is a float, so that ln t > −373: the table need not reach further down as ν → 0.
+    # t² is a float, so ln t > −373. The table need not start lower as ν → 0.
     start = max(-37.0 / (2 * min(nu, 1.0)), -400.0)
     largest = math.log(max(800.0, 40 * math.sqrt(2 * nu)))  # k < exp(−600) beyond
     count = math.ceil((largest - start) / SEGMENT)
@@ -238,7 +268,7 @@ def _matern_table(nu: float) -> tuple[float, np.ndarray]:
     else:
         log_bessel = np.log(kve(nu, t))  # of e^t K_ν(t)
         values = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(t) + log_bessel
-    # kve loses its last digits as t → 0 for large ν; there ln k = −ν t²/(2 (ν−1) 2ν) to rounding.
+    # kve loses its last digits as t → 0 for large ν. There ln k = −ν t²/(2 (ν−1) 2ν) to rounding.
     if nu > 2:
         tiny = t < 1e-4
         values = np.where(tiny, -(t**2) / (4 * (nu - 1)) + t, values)
@@ -249,11 +279,12 @@ def _matern_table(nu: float) -> tuple[float, np.ndarray]:
 def _log_matern_smooth(nu: float, t: np.ndarray) -> np.ndarray:
     """ln k(t) for ν above 20, where the Bessel function overflows.
 
-    k(t) = Γ(ν)⁻¹ ∫ s^{ν−1} exp(−s − t²/(4s)) ds by the trapezoidal rule in ln s, which is exact to
-    rounding for such a bell; relative to its peak s = (ν + w)/2, w² = ν² + t², width w^{−1/2}.
+    k(t) = Γ(ν)⁻¹ ∫ s^{ν−1} exp(−s − t²/(4s)) ds by the trapezoidal rule in ln s. The integrand is
+    a bell with peak s = (ν + w)/2, w² = ν² + t², and width w^{−1/2}, for which the rule is exact to
+    rounding.
     """
 
-    def log_bell(t: np.ndarray) -> np.ndarray:
+    def log_integral(t: np.ndarray) -> np.ndarray:
         w = np.hypot(nu, t)[..., None]
         excess = t[..., None] ** 2 / (w + nu)  # w − ν
         v = np.arange(-16.0, 12.0, 0.25) / np.sqrt(w)
@@ -261,7 +292,7 @@ def _log_matern_smooth(nu: float, t: np.ndarray) -> np.ndarray:
         peak = nu * np.log1p(excess / (2 * nu)) - excess - 0.5 * np.log(w)
         return peak[..., 0] + np.log(np.sum(np.exp(exponent), axis=-1))
 
-    return log_bell(t) - log_bell(np.zeros(1))[0]
+    return log_integral(t) - log_integral(np.zeros(1))[0]
 
 
 def _tabulated(nu: float, t: Scalar) -> Scalar:
@@ -282,6 +313,14 @@ class Periodic(Kernel):
     It is the squared exponential of the points (cos, sin)(2πx/p) with the same lengthscale.
     With w = 2π/p: Λ = w/ℓ, Q² = w⁴ (3/ℓ⁴ + 1/ℓ²).
 
+    Args:
+        lengthscale: ℓ: one number, or one for each coordinate.
+        period: p: one number, or one for each coordinate.
+
+    Attributes:
+        lengthscale: ℓ.
+        period: p.
+
     >>> Periodic(lengthscale=1.0, period=2.0)([[0.0]], [[2.0]])  # once around
     Array([[1.]], dtype=float64)
     """
@@ -297,16 +336,17 @@ class Periodic(Kernel):
         return jnp.exp(self.exponent(x, y))
 
     def exponent(self, x: Point, y: Point) -> Scalar:
-        # As a distance of points on circles: waves of points, not of pairs, which are many more.
+        # Distances of points on circles need cosines and sines of points. The formula with sin²
+        # would need them of pairs, of which there are many more.
         d = x.shape[0]
-        turn = 2 * math.pi / jnp.broadcast_to(self.period, (d,))
-        sharpness = 1 / jnp.broadcast_to(self.lengthscale, (d,))
-        gaps = [
-            sharpness[j] * (wave(turn[j] * x[j]) - wave(turn[j] * y[j]))
+        angular = 2 * math.pi / jnp.broadcast_to(self.period, (d,))
+        inverse = 1 / jnp.broadcast_to(self.lengthscale, (d,))
+        differences = [
+            inverse[j] * (wave(angular[j] * x[j]) - wave(angular[j] * y[j]))
             for j in range(d)
             for wave in (jnp.cos, jnp.sin)
         ]
-        return -0.5 * functools.reduce(jnp.add, [gap**2 for gap in gaps])
+        return -0.5 * functools.reduce(jnp.add, [difference**2 for difference in differences])
 
     def variance(self, x: Point) -> Scalar:
         return jnp.ones((), x.dtype)
@@ -317,11 +357,11 @@ class Periodic(Kernel):
 
     def frequencies(self, count: int, dimension: int, *, key: Key) -> Float[Array, "count d"]:
         # Fourier coefficients e^{−c} I_j(c), c = 1/ℓ²: the law of a difference of two Poissons.
-        first, second = jax.random.split(key)
+        up_key, down_key = jax.random.split(key)
         rate = jnp.broadcast_to(0.5 / self.lengthscale**2, (count, dimension))
-        jumps = jax.random.poisson(first, rate) - jax.random.poisson(second, rate)
-        turn = jnp.broadcast_to(2 * math.pi / self.period, (count, dimension))
-        return turn * jumps.astype(turn.dtype)
+        orders = jax.random.poisson(up_key, rate) - jax.random.poisson(down_key, rate)
+        angular = jnp.broadcast_to(2 * math.pi / self.period, (count, dimension))
+        return angular * orders.astype(angular.dtype)
 
     def spectral_density(self, frequency: Float[Array, "... d"]) -> Float[Array, "..."]:
         raise UnknownPropertyError(f"{self} has a discrete spectral law and so no density")
@@ -332,14 +372,15 @@ class Periodic(Kernel):
 
     def constants_on(self, low: np.ndarray, high: np.ndarray) -> KernelConstants:
         scale = np.asarray(self.lengthscale, dtype=float)
-        turn = 2 * math.pi / np.asarray(self.period, dtype=float)
+        angular = 2 * math.pi / np.asarray(self.period, dtype=float)
 
         def modulus(offsets: np.ndarray) -> float:
-            half = np.minimum(0.5 * turn * offsets, math.pi / 2)
-            return math.sqrt(-2 * math.expm1(-2 * float(np.sum((np.sin(half) / scale) ** 2))))
+            half_angle = np.minimum(0.5 * angular * offsets, math.pi / 2)
+            exponent = -2 * float(np.sum((np.sin(half_angle) / scale) ** 2))
+            return math.sqrt(-2 * math.expm1(exponent))
 
-        bend = turn**2 * np.sqrt(3 / scale**4 + 1 / scale**2)
-        return _stationary_constants(low, turn / scale, bend, modulus)
+        curvature = angular**2 * np.sqrt(3 / scale**4 + 1 / scale**2)
+        return _stationary_constants(low, angular / scale, curvature, modulus)
 
     def to_text(self) -> tuple[str, int]:
         return f"periodic({_numbers(self.lengthscale)}, {_numbers(self.period)})", ATOM

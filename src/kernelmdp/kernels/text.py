@@ -1,4 +1,4 @@
-"""The text form of kernels: a small grammar, read by recursive descent.
+"""The text form of kernels: a small grammar and its recursive-descent parser.
 
     sum      :=  product ( "+" product )*
     product  :=  term ( ("*" | "@") term )*
@@ -8,8 +8,8 @@
     arguments   :=  argument ( "," argument )*        argument := [ name "=" ] ( value | sum )
     value       :=  number | "[" value ( "," value )* "]"
 
-A number is a factor in a product. Names of kernels are those of ``NAMES`` and of the functions the
-caller passes. ``parse(kernel.text())`` gives the kernel back.
+A number is a factor in a product. Names of kernels are those of ``NAMES`` and of the functions that
+the caller passes. Parsing ``k.text()`` gives the kernel k back.
 """
 
 import functools
@@ -26,6 +26,7 @@ from kernelmdp.kernels.polynomial import Constant, Linear, Polynomial, Quadratic
 from kernelmdp.kernels.stationary import Matern, Periodic, SquaredExponential
 from kernelmdp.kernels.user_function import Function
 
+#: Kernels by name in the text form.
 NAMES: dict[str, Callable[..., Any]] = {
     "se": SquaredExponential,
     "matern": Matern,
@@ -40,7 +41,7 @@ NAMES: dict[str, Callable[..., Any]] = {
     "independent": lambda *kernels: Independent(kernels),
 }
 
-
+#: Operators of the text form.
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operators.add,
     "*": operators.mul,
@@ -49,13 +50,20 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Token(NamedTuple):
-    """A word of the text and where it stands."""
+    """A word of the text.
 
-    kind: str  # "number", "name", a punctuation mark, or "end"
+    Attributes:
+        kind: "number", "name", a punctuation mark, or "end".
+        text: The word.
+        position: The position of its first character.
+    """
+
+    kind: str
     text: str
     position: int
 
 
+#: The pattern of one word: a number, a name or a punctuation mark.
 TOKEN = re.compile(
     r"\s*(?:(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<mark>[-+*@()\[\],:=]))"
@@ -63,7 +71,7 @@ TOKEN = re.compile(
 
 
 def _tokens(text: str) -> list[Token]:
-    found, position = [], 0
+    tokens, position = [], 0
     while text[position:].strip():
         match = TOKEN.match(text, position)
         if match is None:
@@ -71,9 +79,9 @@ def _tokens(text: str) -> list[Token]:
             raise KernelTextError(text, start, "a name, a number or an operator", repr(text[start]))
         kind = match.lastgroup or ""
         word = match.group(kind)
-        found.append(Token(word if kind == "mark" else kind, word, match.start(kind)))
+        tokens.append(Token(word if kind == "mark" else kind, word, match.start(kind)))
         position = match.end()
-    return [*found, Token("end", "the end", len(text))]
+    return [*tokens, Token("end", "the end", len(text))]
 
 
 class _Parser:
@@ -87,8 +95,8 @@ class _Parser:
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
         token = token or self.token
-        got = token.text if token.kind == "end" else repr(token.text)
-        raise KernelTextError(self.text, token.position, expected, got)
+        actual = token.text if token.kind == "end" else repr(token.text)
+        raise KernelTextError(self.text, token.position, expected, actual)
 
     def take(self, kind: str, expected: str | None = None) -> Token:
         token = self.token
@@ -97,7 +105,7 @@ class _Parser:
         self.at += 1
         return token
 
-    def whole(self) -> Any:
+    def parse(self) -> Any:
         try:
             kernel = self.sum()
         except RecursionError:
@@ -222,14 +230,25 @@ def _number(text: str) -> float | int:
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-def _itself(made: Kernel) -> Kernel:
-    return made
+def _constant_maker(kernel: Kernel) -> Kernel:
+    return kernel
 
 
 def kernel(
     text: str, *, functions: Mapping[str, Kernel | Callable[..., Any]] | None = None
 ) -> Kernel | OutputKernel:
-    """The kernel a text describes; ``functions`` gives names to kernels or functions of one's own.
+    """Parse the text form of a kernel.
+
+    Args:
+        text: The text.
+        functions: Names for your own kernels or functions of two points, to use in the text.
+
+    Returns:
+        The kernel.
+
+    Raises:
+        ArgumentError: If it is not a text.
+        KernelTextError: If the text does not parse.
 
     >>> kernel("(se(0.5)[state] + matern(2.5, 1.0)[state]) * linear[action]")
     (se(0.5)[state] + matern(2.5, 1.0)[state]) * linear[action]
@@ -237,57 +256,58 @@ def kernel(
     if not isinstance(text, str):
         raise ArgumentError("text", "a text such as 'se(0.5)'", repr(text))
     names = dict(NAMES)
-    for name, own in (functions or {}).items():
-        made = own if isinstance(own, Kernel) else Function(own, name=name)
-        names[name] = functools.partial(_itself, made)
-    return _Parser(text, names).whole()
+    for name, function in (functions or {}).items():
+        named = function if isinstance(function, Kernel) else Function(function, name=name)
+        names[name] = functools.partial(_constant_maker, named)
+    return _Parser(text, names).parse()
 
 
-def as_kernel(argument: str, given: Any) -> Kernel:
-    """A kernel on points, from itself or its text.
+def as_kernel(argument: str, value: Any) -> Kernel:
+    """Convert a kernel or its text to a kernel on points.
 
     Args:
         argument: The name of the argument, for the error.
-        given: A kernel or a text such as "se(0.5)".
+        value: A kernel, or a text such as "se(0.5)".
 
     Returns:
         The kernel.
 
     Raises:
-        ArgumentError: When it is neither, or a kernel of several outputs.
+        ArgumentError: If it is neither, or a kernel of several outputs.
 
     >>> as_kernel("reward_kernel", "se(0.5)")
     se(0.5)
     """
-    found = _read(argument, given)
-    if not found.scalar:
-        raise ArgumentError(argument, "a kernel or its text", repr(given))
-    return found
+    parsed = _as_any_kernel(argument, value)
+    if not parsed.scalar:
+        raise ArgumentError(argument, "a kernel or its text", repr(value))
+    return parsed
 
 
-def as_output_kernel(argument: str, given: Any, outputs: int) -> OutputKernel:
-    """A transition kernel, from itself or its text; a kernel on points serves every output.
+def as_output_kernel(argument: str, value: Any, outputs: int) -> OutputKernel:
+    """Convert a kernel or its text to a transition kernel.
 
     Args:
         argument: The name of the argument, for the error.
-        given: A kernel of one or several outputs, or its text.
-        outputs: How many outputs a kernel on points is taken for, independently.
+        value: A kernel of one or several outputs, or its text. A kernel on points is used for
+            every output independently.
+        outputs: The number of outputs in that case.
 
     Returns:
         The kernel of several outputs.
 
     Raises:
-        ArgumentError: When it is neither a kernel nor a text.
+        ArgumentError: If it is neither a kernel nor a text.
 
     >>> as_output_kernel("transition_kernel", "se(0.5)", 2)
     se(0.5) @ index(2)
     """
-    found = _read(argument, given)
-    return found @ Index(outputs) if found.scalar else found
+    parsed = _as_any_kernel(argument, value)
+    return parsed @ Index(outputs) if parsed.scalar else parsed
 
 
-def _read(argument: str, given: Any) -> Any:
-    found = kernel(given) if isinstance(given, str) else given
-    if not isinstance(found, KernelBase):
-        raise ArgumentError(argument, "a kernel or its text", repr(given))
-    return found
+def _as_any_kernel(argument: str, value: Any) -> Any:
+    parsed = kernel(value) if isinstance(value, str) else value
+    if not isinstance(parsed, KernelBase):
+        raise ArgumentError(argument, "a kernel or its text", repr(value))
+    return parsed

@@ -1,4 +1,4 @@
-"""A user's own function of two points as a kernel."""
+"""A user's function of two points as a kernel."""
 
 import math
 from collections.abc import Callable
@@ -15,10 +15,26 @@ from kernelmdp.types import Point, Scalar
 
 
 class Function(Kernel):
-    """k(x, y) = function(x, y), for one pair of points, written with jax.numpy.
+    """k(x, y) = function(x, y), written with jax.numpy for one pair of points.
 
-    That it is symmetric and positive semi-definite is the user's word. Give the constants that are
-    known; without them compilation to finite rank has an empirical error only.
+    The function must be symmetric and positive semi-definite, which is not checked here
+    (``check_kernel`` does). Pass the constants you know: without them, compilation to finite rank
+    has an empirical error only.
+
+    Args:
+        function: k.
+        name: The kernel's name in its text form; the function's name if None.
+        variance_bound: κ.
+        lipschitz: Λ.
+        curvature: Q.
+
+    Attributes:
+        function: k.
+        name: The kernel's name in its text form.
+        bounds: κ, Λ and Q.
+
+    Raises:
+        ArgumentError: If it is not a function.
 
     >>> Function(lambda x, y: (x[0] * y[0]) ** 3, name="cubic", variance_bound=1.0)
     cubic
@@ -39,9 +55,10 @@ class Function(Kernel):
     ) -> None:
         if not callable(function):
             raise ArgumentError("function", "a function of two points", repr(function))
-        given = getattr(function, "__name__", "function")
+        default = getattr(function, "__name__", "function")
+        default = default if default.isidentifier() else "function"
         self.function = function
-        self.name = name if name is not None else (given if given.isidentifier() else "function")
+        self.name = name if name is not None else default
         self.bounds = (float(variance_bound), float(lipschitz), float(curvature))
 
     def pair(self, x: Point, y: Point) -> Scalar:
