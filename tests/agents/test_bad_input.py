@@ -135,8 +135,13 @@ def agent():
 
 
 def arrays_of(agent):
-    m, q = agent.problem.states.dimension, agent.problem.actions.dimension
-    return as_arrays(agent.history, states=m, actions=q, horizon=agent.problem.horizon)
+    problem = agent.problem
+    return as_arrays(
+        agent.history,
+        state_dimension=problem.states.dimension,
+        action_dimension=problem.actions.dimension,
+        horizon=problem.horizon,
+    )
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def test_what_they_have(name):
     assert (env.name, env.problem.planner) == (name, "riccati")
     assert isinstance(env.mdp.states, Unbounded)
     system = env.quadratic.system
-    A, B, (P, _, Q) = system.A, system.B, system.blocks
+    A, B, (P, _, Q) = system.A, system.B, system.cost_blocks
     assert (A.shape, B.shape) == ((m, m), (m, q))
     squares = [float(jnp.sum(x**2)) for x in (P, Q, A, B)]
     assert env.problem.norm_reward == pytest.approx(np.sqrt(squares[0] + squares[1]))

@@ -79,7 +79,7 @@ def test_riccati_is_the_least_cost_over_all_action_sequences(rng, cross):
 
 
 def _schur(system):
-    P, N, Q = (np.asarray(block) for block in system.blocks)
+    P, N, Q = (np.asarray(block) for block in system.cost_blocks)
     return P - N @ np.linalg.solve(Q, N.T)
 
 

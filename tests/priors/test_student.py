@@ -51,8 +51,8 @@ def test_draws_and_deviation():
 
 def test_it_is_no_sub_gaussian_law():
     with pytest.raises(ArgumentError, match="sub-Gaussian"):
-        StudentT(0.1).proxy(1)
-    assert StudentT(0.0).proxy(1) == 0.0
+        StudentT(0.1).sub_gaussian_proxy(1)
+    assert StudentT(0.0).sub_gaussian_proxy(1) == 0.0
     with pytest.raises(ArgumentError, match="more than 2"):
         StudentT(0.1, degrees=2.0)
     assert StudentT(0.1, degrees=3.0) != StudentT(0.1, degrees=4.0)

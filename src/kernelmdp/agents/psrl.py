@@ -116,7 +116,7 @@ class PSRL(Agent):
         if self.config.inflate != "gp-ts":
             return float(self.config.inflate)
         gain = max(self.learner.info(self.state).values())
-        noise = float(self.problem.reward_noise.proxies(1)[0])
+        noise = float(self.problem.reward_noise.sub_gaussian_proxies(1)[0])
         norm, delta = self.confidence.norms[0], self.confidence.delta
         return norm + noise * math.sqrt(2 * (gain + 1 + math.log(2 / delta)))
 

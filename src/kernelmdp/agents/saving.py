@@ -58,8 +58,8 @@ def save_agent(agent: Any, path: object) -> None:
     problem = agent.problem
     arrays = as_arrays(
         agent.history,
-        states=problem.states.dimension,
-        actions=problem.actions.dimension,
+        state_dimension=problem.states.dimension,
+        action_dimension=problem.actions.dimension,
         horizon=problem.horizon,
     )
     archive.write(path, description_of(agent), arrays)

@@ -127,8 +127,10 @@ def theorem_arguments(env: Environment) -> dict[str, Any]:
         "horizon": mdp.horizon,
         "norm_reward": env.problem.norm_reward,
         "norm_transition": env.problem.norm_transition,
-        "reward_noise": float(mdp.reward_noise.proxies(1).max()),
-        "transition_noise": float((mdp.transition_noise.proxies(outputs) / scale).max()),
+        "reward_noise": float(mdp.reward_noise.sub_gaussian_proxies(1).max()),
+        "transition_noise": float(
+            (mdp.transition_noise.sub_gaussian_proxies(outputs) / scale).max()
+        ),
         "lipschitz": env.problem.lipschitz,
     }
     if len(scale) == len(low):

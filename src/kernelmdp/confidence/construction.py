@@ -57,10 +57,10 @@ def build(
     norm_reward, norm_transition = confidence.norms
     posteriors = beliefs.learned
     if "reward" in posteriors:
-        deviations = reward_noise.proxies(1)
+        deviations = reward_noise.sub_gaussian_proxies(1)
         learned.append(("reward", posteriors["reward"], deviations, norm_reward))
     outputs = beliefs.transition.outputs
-    scaled = transition_noise.proxies(outputs) / np.asarray(beliefs.scale, dtype=float)
+    scaled = transition_noise.sub_gaussian_proxies(outputs) / np.asarray(beliefs.scale, dtype=float)
     learned.append(("transition", beliefs.transition, scaled, norm_transition))
     # A known reward needs no set. Its share of δ goes to the others (math B27).
     share = 1.0 + len(learned) if confidence.split else 1.0

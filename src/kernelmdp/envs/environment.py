@@ -108,7 +108,7 @@ class Environment:
             "state_points": (STATE_POINTS.get(m, FEW),) * m,
             "action_points": (ACTION_POINTS.get(q, FEW),) * q,
         }
-        problem = Problem.of_mdp(
+        problem = Problem.from_mdp(
             mdp if believed is None else believed,
             name=name,
             reward_kernel=reward_kernel,

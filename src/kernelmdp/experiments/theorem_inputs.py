@@ -54,8 +54,10 @@ def theorem_arguments(agent: Agent) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "domain": problem.points,
         "horizon": problem.horizon,
-        "reward_noise": float(problem.reward_noise.proxies(1)[0]),
-        "transition_noise": float((problem.transition_noise.proxies(outputs) / scale).max()),
+        "reward_noise": float(problem.reward_noise.sub_gaussian_proxies(1)[0]),
+        "transition_noise": float(
+            (problem.transition_noise.sub_gaussian_proxies(outputs) / scale).max()
+        ),
         "planner": "approximate" if agent.planner.approximate else "exact",
         # The gains of the agent's own β, if β uses the maximum gain.
         "tight": _has_sets(agent) and confidence.gain == "maximum",

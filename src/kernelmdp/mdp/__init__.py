@@ -1,4 +1,4 @@
-"""What an MDP is: spaces, noise, models, policies, episodes and the value of a policy.
+"""Markov decision processes: spaces, noise, models, policies, episodes and values of policies.
 
 >>> import kernelmdp as km
 >>> km.mdp.Gaussian(0.1).standard_deviations(1)

@@ -1,4 +1,4 @@
-"""One episode: the data that agents learn from, checked, and as arrays for files."""
+"""Episodes, the data that agents learn from: checks of user input, and arrays for files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -18,7 +18,16 @@ A = TypeVar("A", bound=AnyArray)
 
 
 def state_action(states: A, actions: A) -> A:
-    """Points z = (s, a): rows of states (n, m) beside rows of actions (n, q), both of one library.
+    """Concatenate states and actions to points z = (s, a).
+
+    Both arrays are NumPy arrays, or both are JAX arrays.
+
+    Args:
+        states: The states, (n, m).
+        actions: The actions, (n, q).
+
+    Returns:
+        The points, (n, m + q).
 
     >>> state_action(np.zeros((2, 1)), np.ones((2, 1))).tolist()
     [[0.0, 1.0], [0.0, 1.0]]
@@ -28,9 +37,14 @@ def state_action(states: A, actions: A) -> A:
 
 
 class Episode(Module):
-    """One episode: H + 1 states, and what happened in each of the H periods.
+    """One episode: H + 1 states, and the actions, rewards and outcomes of the H periods.
 
-    ``outcomes`` are next states before their projection to the state space.
+    Attributes:
+        states: The visited states, (H + 1, m).
+        actions: The actions, (H, q).
+        rewards: The rewards, (H,).
+        outcomes: The next states before their projection to the state space, (H, m).
+        terminated: Whether the system ended the episode. It may then have fewer than H periods.
 
     >>> states, actions, outcomes = jnp.zeros((3, 1)), jnp.ones((2, 1)), jnp.zeros((2, 1))
     >>> episode = Episode(states, actions, jnp.array([1.0, 2.0]), outcomes)
@@ -42,12 +56,11 @@ class Episode(Module):
     actions: Float[AnyArray, "H q"]
     rewards: Float[AnyArray, " H"]
     outcomes: Float[AnyArray, "H m"]
-    #: Whether the system itself ended it; an episode may then have fewer than H periods.
     terminated: bool = eqx.field(static=True, default=False, kw_only=True)
 
     @property
     def points(self) -> Float[AnyArray, "H d"]:
-        """z = (s, a) of every period."""
+        """The points z = (s, a) of all periods, (H, d)."""
         return state_action(self.states[:-1], self.actions)
 
     @property
@@ -59,7 +72,14 @@ class Episode(Module):
         return len(self.rewards)
 
     def step(self, number: int) -> "Episode":
-        """The episode of one of its periods, counted from 0."""
+        """Return one period as an episode of its own.
+
+        Args:
+            number: The period, counted from 0.
+
+        Returns:
+            The episode of one period.
+        """
         return Episode(
             self.states[number : number + 2],
             self.actions[number : number + 1],
@@ -69,18 +89,29 @@ class Episode(Module):
         )
 
     def on_host(self) -> "Episode":
-        """The same with NumPy arrays."""
+        """Copy the arrays to NumPy.
+
+        Returns:
+            The same episode with NumPy arrays.
+        """
         names = ("states", "actions", "rewards", "outcomes")
         return changed(self, **{name: np.asarray(getattr(self, name)) for name in names})
 
 
-#: Copied with other arrays: a constructor costs more than the check of an episode.
-_BLANK = Episode(np.zeros((2, 1)), np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)))
+#: A template whose arrays ``checked_episode`` replaces. The constructor would take longer than the
+#: checks.
+_TEMPLATE = Episode(np.zeros((2, 1)), np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)))
 
 
 @runtime_checkable
 class EpisodeSpaces(Protocol):
-    """What the shape of an episode follows from."""
+    """What determines the shape of an episode: state space, action space and horizon.
+
+    Attributes:
+        states: The state space.
+        actions: The action space.
+        horizon: The number of periods H.
+    """
 
     @property
     def states(self) -> Domain: ...
@@ -102,17 +133,17 @@ def checked_episode(
     terminated: bool = False,
     truncated: bool = False,
 ) -> Episode:
-    """An episode from what a user passes, as copies of 64 bits.
+    """Check the data of a user, and copy them to an episode in double precision.
 
     Args:
         states: H + 1 states, (H + 1, m).
         actions: H actions, (H, q).
         rewards: H rewards, (H,).
-        outcomes: Next states before their projection to the state space, (H, m). Without them the
-            next states are taken, unwrapped along periodic axes.
-        spaces: Where states and actions lie, and H: an MDP or a problem.
-        terminated: Whether the system ended the episode; it may then be shorter.
-        truncated: Whether the episode was cut off; it may then be shorter.
+        outcomes: Next states before their projection to the state space, (H, m). None takes the
+            next states, unwrapped along periodic axes.
+        spaces: An MDP or a problem, which defines the spaces and H.
+        terminated: Whether the system ended the episode, which may then be shorter.
+        truncated: Whether the episode was cut off, and may be shorter.
 
     Returns:
         The episode.
@@ -126,15 +157,15 @@ def checked_episode(
     periods = np.size(rewards)
     H = periods if (terminated or truncated) and 1 <= periods <= spaces.horizon else spaces.horizon
     arrays = {}
-    for name, given, shape in (
+    for name, values, shape in (
         ("states", states, (H + 1, m)),
         ("actions", actions, (H, q)),
         ("rewards", rewards, (H,)),
         ("outcomes", outcomes, (H, m)),
     ):
-        if given is None:
+        if values is None:
             continue
-        array = np.array(float_array(given, name), dtype=float)
+        array = np.array(float_array(values, name), dtype=float)
         if array.shape != shape:
             expected = f"shape {shape} for an episode of {H} periods"
             raise ShapeError(name, expected, f"shape {array.shape}")
@@ -144,7 +175,7 @@ def checked_episode(
     spaces.actions.require_inside("actions", arrays["actions"])
     if "outcomes" not in arrays:
         arrays["outcomes"] = unwrapped(spaces.states, arrays["states"])
-    return changed(_BLANK, **arrays, terminated=bool(terminated))
+    return changed(_TEMPLATE, **arrays, terminated=bool(terminated))
 
 
 def checked_step(
@@ -156,53 +187,87 @@ def checked_step(
     spaces: EpisodeSpaces,
     terminated: bool = False,
 ) -> Episode:
-    """An episode of one step, from what a user passes; the arguments are as those of an episode."""
+    """Check one step of a user, and copy it to an episode of one period.
+
+    Args:
+        state: The state before the step, (m,).
+        action: The action, (q,).
+        reward: The reward, one number.
+        outcome: The next state before its projection to the state space, (m,).
+        spaces: An MDP or a problem, which defines the spaces and H.
+        terminated: Whether the system ended the episode.
+
+    Returns:
+        The episode.
+    """
     after = np.asarray(spaces.states.nearest(jnp.asarray(outcome[None])))[0]
     data = (np.stack([state, after]), [action], [reward], outcome[None])
     return checked_episode(*data, spaces=spaces, terminated=terminated, truncated=True)
 
 
 def unwrapped(space: Domain, states: Float[np.ndarray, "H1 m"]) -> Float[np.ndarray, "H m"]:
-    """Next states as if no periodic axis had wrapped: the nearest of the equal places."""
+    """Undo the wrapping of periodic axes: next states that are nearest to the states before.
+
+    Args:
+        space: The state space.
+        states: The visited states, (H + 1, m).
+
+    Returns:
+        The next states, (H, m). On periodic axes they may lie outside the space.
+    """
     after = states[1:].copy()
     low, high = space.bounds
     for axis in space.periodic:
-        turn = high[axis] - low[axis]
+        period = high[axis] - low[axis]
         change = after[:, axis] - states[:-1, axis]
-        after[:, axis] -= turn * np.round(change / turn)
+        after[:, axis] -= period * np.round(change / period)
     return after
 
 
 def as_arrays(
-    history: Sequence[Episode], *, states: int, actions: int, horizon: int
+    history: Sequence[Episode], *, state_dimension: int, action_dimension: int, horizon: int
 ) -> dict[str, np.ndarray]:
-    """Episodes as arrays of one shape, for a file: NaN follows the end of a shorter episode.
+    """Stack episodes to arrays for a file. Shorter episodes are padded with NaN.
 
     Args:
-        history: The episodes.
-        states: Coordinates m of a state.
-        actions: Coordinates q of an action.
-        horizon: H.
+        history: The E episodes.
+        state_dimension: The dimension m of a state.
+        action_dimension: The dimension q of an action.
+        horizon: The number of periods H.
+
+    Returns:
+        Arrays by name: states (E, H + 1, m), actions (E, H, q), rewards (E, H), outcomes (E, H, m)
+        and terminated (E,).
     """
     H = horizon
     shapes = {
-        "states": (H + 1, states),
-        "actions": (H, actions),
+        "states": (H + 1, state_dimension),
+        "actions": (H, action_dimension),
         "rewards": (H,),
-        "outcomes": (H, states),
+        "outcomes": (H, state_dimension),
     }
     arrays = {}
     for name, shape in shapes.items():
         arrays[name] = np.full((len(history), *shape), np.nan)
-        for place, episode in zip(arrays[name], history, strict=True):
+        for padded_rows, episode in zip(arrays[name], history, strict=True):
             rows = getattr(episode, name)
-            place[: len(rows)] = rows
+            padded_rows[: len(rows)] = rows
     arrays["terminated"] = np.array([episode.terminated for episode in history], bool)
     return arrays
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Episode]:
-    """The episodes of ``as_arrays``, without the NaN behind their ends."""
+    """Restore episodes from the arrays of ``as_arrays``, without the padding.
+
+    Args:
+        arrays: The arrays by name.
+
+    Returns:
+        The episodes.
+
+    Raises:
+        ShapeError: If the arrays have different numbers of periods.
+    """
     episodes = []
     names = ("states", "actions", "rewards", "outcomes", "terminated")
     periods = np.shape(arrays["states"])[1] - 1
@@ -210,18 +275,20 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Episode]:
         if np.shape(arrays[name])[1] != periods:
             expected = f"shape (episodes, {periods}, …), as the states have"
             raise ShapeError(name, expected, f"shape {np.shape(arrays[name])}")
-    for states, actions, rewards, outcomes, ended in zip(*(arrays[n] for n in names), strict=True):
-        # An episode without any number is left as it is: ``checked_episode`` refuses it.
+    for states, actions, rewards, outcomes, terminated in zip(
+        *(arrays[n] for n in names), strict=True
+    ):
+        # An episode of NaN only keeps its length, so that ``checked_episode`` refuses it.
         length = int(np.isfinite(rewards).sum()) or len(rewards)
         data = (states[: length + 1], actions[:length], rewards[:length], outcomes[:length])
-        episodes.append(Episode(*data, terminated=bool(ended)))
+        episodes.append(Episode(*data, terminated=bool(terminated)))
     return episodes
 
 
 def _require_finite(argument: str, array: np.ndarray) -> None:
-    """DataError that names the step, and the coordinate where there are several."""
+    """Raise a DataError that names the step, and the coordinate if there are several."""
     if np.isfinite(array).all():
         return
-    place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-    where = f"step {place[0]}" + "".join(f", coordinate {i}" for i in place[1:])
-    raise DataError(argument, "finite numbers", f"{array[place]} at {where}")
+    index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    location = f"step {index[0]}" + "".join(f", coordinate {i}" for i in index[1:])
+    raise DataError(argument, "finite numbers", f"{array[index]} at {location}")

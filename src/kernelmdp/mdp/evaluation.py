@@ -1,4 +1,4 @@
-"""The value of a policy in a known MDP, with its error."""
+"""Values of policies and optimal values in a known MDP, with their errors."""
 
 import dataclasses
 import math
@@ -19,10 +19,13 @@ from kernelmdp.types import Key
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A value and its error: |truth − value| ≤ error, in the sense that ``kind`` says.
+    """A value and its error: |truth − value| ≤ error, in the sense that ``kind`` states.
 
-    "exact"; "certified" (a proof); "estimate" (two resolutions compared); "interval" (Monte Carlo,
-    99 %).
+    Attributes:
+        value: The value.
+        error: The bound or estimate of the error.
+        kind: "exact"; "certified" (a proof); "estimate" (two resolutions compared); "interval"
+            (Monte Carlo, 99 %).
 
     >>> Value(2.0, 0.1, "estimate")
     Value(value=2.0, error=0.1, kind='estimate')
@@ -38,12 +41,20 @@ class Value:
 
 @jit
 def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1 N"]:
-    """V^π_h at the nodes for h = 1..H + 1 (the last is 0), by dynamic programming on the grid.
+    """Compute V^π_h at the nodes by dynamic programming on a grid.
+
+    Args:
+        mdp: The MDP.
+        policy: The policy π.
+        grid: The grid of N nodes.
+
+    Returns:
+        The values for h = 1..H + 1, (H + 1, N). The last row is 0.
 
     >>> import kernelmdp as km
-    >>> from kernelmdp.mdp.policy import Sequence
+    >>> from kernelmdp.mdp.policy import OpenLoopPolicy
     >>> env = km.make("riverswim")
-    >>> policy_values(env.mdp, Sequence(jnp.zeros((20, 1))), env.grid).shape
+    >>> policy_values(env.mdp, OpenLoopPolicy(jnp.zeros((20, 1))), env.grid).shape
     (21, 6)
     """
     nodes = jnp.asarray(grid.nodes)
@@ -61,7 +72,15 @@ def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1
 
 @jit
 def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> Float[Array, "H1 N"]:
-    """V*_h at the nodes for h = 1..H + 1, over finitely many actions, without optimism.
+    """Compute V*_h at the nodes over finitely many actions, without optimism.
+
+    Args:
+        mdp: The MDP.
+        grid: The grid of N nodes.
+        actions: The actions, (A, q).
+
+    Returns:
+        The values for h = 1..H + 1, (H + 1, N). The last row is 0.
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
@@ -70,20 +89,22 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
     """
     nodes = jnp.asarray(grid.nodes)
 
-    def table(action: Array) -> tuple[Array, TablePositions]:
+    def predictions(action: Array) -> tuple[Array, TablePositions]:
         repeated = jnp.broadcast_to(action[None, :], (len(grid.nodes), action.shape[0]))
         prediction = mdp.model(jnp.concatenate([nodes, repeated], axis=1))
         return prediction.reward, grid.stencil(prediction.state)
 
-    rewards, stencils = jax.lax.map(table, actions)
+    rewards, stencils = jax.lax.map(predictions, actions)
 
     def backup(after: Array, _: None) -> tuple[Array, Array]:
         expected = grid.expectation(after)
 
-        def one(best: Array, row: tuple[Array, TablePositions]) -> tuple[Array, None]:
+        def try_action(best: Array, row: tuple[Array, TablePositions]) -> tuple[Array, None]:
             return jnp.maximum(best, row[0] + row[1].read(expected)), None
 
-        values, _ = jax.lax.scan(one, jnp.full(len(grid.nodes), -jnp.inf), (rewards, stencils))
+        values, _ = jax.lax.scan(
+            try_action, jnp.full(len(grid.nodes), -jnp.inf), (rewards, stencils)
+        )
         return values, values
 
     last = jnp.zeros(len(grid.nodes))
@@ -93,17 +114,30 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Optimum:
-    """V*_1 of an MDP at every state, from two grids, the finer first."""
+    """V*_1 of an MDP at every state, from two grids.
+
+    Attributes:
+        grids: The finer grid, and one with half the cells.
+        values: V*_1 at the nodes of each grid.
+        exact: Whether the values have no discretisation error.
+    """
 
     grids: tuple[StateGrid, StateGrid]
     values: tuple[Float[Array, " N"], Float[Array, " n"]]
     exact: bool
 
     def at(self, start: Any) -> Value:
-        """The value of the finer grid; the error is the change from half the cells.
+        """Return the value at a state, with its error.
 
-        Between a grid and one with half the cells an error that shrinks linearly or faster halves
-        at least, so the change bounds what is left; it is an estimate, not a proof.
+        The value is that of the finer grid, and the error is the difference from the coarser one.
+        If the error shrinks at least linearly with the spacing, the difference bounds the error of
+        the finer grid. It is an estimate, not a proof.
+
+        Args:
+            start: The state, (m,).
+
+        Returns:
+            The value.
         """
         row = jnp.asarray(start, float)[None, :]
         fine, coarse = (
@@ -114,7 +148,16 @@ class Optimum:
 
 
 def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, ...]) -> Optimum:
-    """V*_1 by dynamic programming on the grid of these sizes and on one with half the cells."""
+    """Compute V*_1 by dynamic programming on a grid, and on one with half the cells.
+
+    Args:
+        mdp: The MDP.
+        state_points: Number of nodes along each axis of the state.
+        action_points: Number of actions along each axis.
+
+    Returns:
+        The optimal values of both grids.
+    """
     grids, tables = [], []
     for halving in (1, 2):
         counts = tuple(
@@ -122,8 +165,8 @@ def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, 
             for j, n in enumerate(state_points)
         )
         grid = StateGrid(mdp.states, counts, mdp.transition_noise)
-        finer = tuple((n - 1) // halving + 1 for n in action_points)
-        values = optimal_values(mdp, grid, jnp.asarray(action_grid(mdp.actions, finer)))
+        action_counts = tuple((n - 1) // halving + 1 for n in action_points)
+        values = optimal_values(mdp, grid, jnp.asarray(action_grid(mdp.actions, action_counts)))
         grids.append(grid)
         tables.append(values[0])
     exact = mdp.states.finite and mdp.actions.finite and mdp.transition_noise.categorical
@@ -133,19 +176,35 @@ def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, 
 def optimal_value(
     mdp: MDP, start: Any, *, state_points: tuple[int, ...], action_points: tuple[int, ...]
 ) -> Value:
-    """V*_1 at a state on the grid of these sizes, with its error (``Optimum.at``).
+    """Compute V*_1 at a state on a grid, with its error (see ``Optimum.at``).
+
+    Args:
+        mdp: The MDP.
+        start: The state, (m,).
+        state_points: Number of nodes along each axis of the state.
+        action_points: Number of actions along each axis.
+
+    Returns:
+        The value.
 
     >>> import kernelmdp as km
     >>> env = km.make("riverswim")
-    >>> found = optimal_value(env.mdp, env.start, state_points=(2,), action_points=(2,))
-    >>> found.kind, found.value == env.optimal_value().value
+    >>> optimum = optimal_value(env.mdp, env.start, state_points=(2,), action_points=(2,))
+    >>> optimum.kind, optimum.value == env.optimal_value().value
     ('exact', True)
     """
     return solve(mdp, state_points=state_points, action_points=action_points).at(start)
 
 
 def action_grid(actions: Domain, counts: tuple[int, ...]) -> np.ndarray:
-    """Actions on a regular grid of a box (all of a finite set), (A, q).
+    """List the actions on a regular grid of a box, or all actions of a finite set.
+
+    Args:
+        actions: The action space.
+        counts: Number of actions along each axis. It is ignored for a finite set.
+
+    Returns:
+        The actions, (A, q).
 
     >>> from kernelmdp.domains import Box
     >>> action_grid(Box([-1.0], [1.0]), (3,))
@@ -161,12 +220,21 @@ def action_grid(actions: Domain, counts: tuple[int, ...]) -> np.ndarray:
 
 
 def grid_value(mdp: MDP, policy: Policy, grid: StateGrid, start: Any) -> float:
-    """V^π_1 at a state, by dynamic programming on the grid.
+    """Compute V^π_1 at a state by dynamic programming on a grid.
+
+    Args:
+        mdp: The MDP.
+        policy: The policy π.
+        grid: The grid.
+        start: The state, (m,).
+
+    Returns:
+        The value.
 
     >>> import kernelmdp as km
-    >>> from kernelmdp.mdp.policy import Sequence
+    >>> from kernelmdp.mdp.policy import OpenLoopPolicy
     >>> env = km.make("riverswim")
-    >>> downstream = Sequence(jnp.zeros((20, 1)))
+    >>> downstream = OpenLoopPolicy(jnp.zeros((20, 1)))
     >>> round(grid_value(env.mdp, downstream, env.grid, env.start), 4)  # 20 times 0.005
     0.1
     """
@@ -175,18 +243,28 @@ def grid_value(mdp: MDP, policy: Policy, grid: StateGrid, start: Any) -> float:
 
 
 def monte_carlo_value(mdp: MDP, policy: Policy, start: Any, *, episodes: int, key: Key) -> Value:
-    """V^π_1 at a state from independent episodes, with a 99 % interval.
+    """Estimate V^π_1 at a state from independent episodes, with a 99 % interval.
+
+    Args:
+        mdp: The MDP.
+        policy: The policy π.
+        start: The state, (m,).
+        episodes: Number of episodes.
+        key: Decides the noise of the episodes.
+
+    Returns:
+        The mean return. Its error is half the width of the interval.
 
     >>> import kernelmdp as km
-    >>> from kernelmdp.mdp.policy import Sequence
+    >>> from kernelmdp.mdp.policy import OpenLoopPolicy
     >>> env, key = km.make("riverswim"), jax.random.key(0)
-    >>> downstream = Sequence(jnp.zeros((20, 1)))
-    >>> found = monte_carlo_value(env.mdp, downstream, env.start, episodes=50, key=key)
-    >>> abs(found.value - 0.1) <= found.error
+    >>> downstream = OpenLoopPolicy(jnp.zeros((20, 1)))
+    >>> estimate = monte_carlo_value(env.mdp, downstream, env.start, episodes=50, key=key)
+    >>> abs(estimate.value - 0.1) <= estimate.error
     True
     """
     starts = jnp.broadcast_to(jnp.asarray(start, float)[None, :], (episodes, np.size(start)))
     rewards = rollout(mdp, policy, starts, key=key)[2]
-    totals = np.asarray(jnp.sum(rewards, axis=0))
-    spread = totals.std(ddof=1) / math.sqrt(episodes) if episodes > 1 else math.inf
-    return Value(float(totals.mean()), float(2.576 * spread), "interval")
+    returns = np.asarray(jnp.sum(rewards, axis=0))
+    standard_error = returns.std(ddof=1) / math.sqrt(episodes) if episodes > 1 else math.inf
+    return Value(float(returns.mean()), float(2.576 * standard_error), "interval")

@@ -1,7 +1,8 @@
 """Linear dynamics and quadratic costs: s' = As + Ba + ε, reward −(sᵀPs + 2 sᵀNa + aᵀQa).
 
-The paper maximises sᵀPs + aᵀQa, which has no maximum; the sign here is the one that Riccati needs
-(math B15). With z = (s, a), Θ = [A B] and C = [[P, N], [Nᵀ, Q]]: mean next state Θz, cost zᵀCz.
+The paper maximises sᵀPs + aᵀQa, which has no maximum. The Riccati recursion needs the sign that is
+used here (math B15). With z = (s, a), Θ = [A B] and C = [[P, N], [Nᵀ, Q]], the mean next state is
+Θz and the cost is zᵀCz.
 """
 
 import functools
@@ -18,36 +19,51 @@ from kernelmdp.mdp.model import Prediction
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, jit
 
-#: Points at which a model is compared with the matrices read off it, and how well it must fit.
-CHECKS, FIT = 4, 1e-6
+#: Number of further points at which a model is compared with the matrices read off it. A model that
+#: is not linear-quadratic almost surely differs at one of them.
+CHECK_POINTS = 4
+#: Largest difference there, relative to the model's size. It is far above round-off.
+FIT_TOLERANCE = 1e-6
 
 
 class LinearQuadraticSystem(Module):
-    """The matrices of a linear-quadratic MDP."""
+    """The matrices of a linear-quadratic MDP.
 
-    dynamics: Float[Array, "m d"]  # Θ = [A B]
-    cost: Float[Array, "d d"]  # C, symmetric
-    noise: Float[Array, "m m"]  # covariance of ε
+    Attributes:
+        dynamics: Θ = [A B], (m, d).
+        cost: C, symmetric, (d, d).
+        noise: Covariance of ε, (m, m).
+    """
+
+    dynamics: Float[Array, "m d"]
+    cost: Float[Array, "d d"]
+    noise: Float[Array, "m m"]
 
     @property
     def A(self) -> Float[Array, "m m"]:  # noqa: N802  (the symbol everyone knows)
-        """How states follow states."""
+        """How the next state depends on the state, (m, m)."""
         return self.dynamics[:, : self.dynamics.shape[0]]
 
     @property
     def B(self) -> Float[Array, "m q"]:  # noqa: N802
-        """How states follow actions."""
+        """How the next state depends on the action, (m, q)."""
         return self.dynamics[:, self.dynamics.shape[0] :]
 
     @property
-    def blocks(self) -> tuple[Float[Array, "m m"], Float[Array, "m q"], Float[Array, "q q"]]:
-        """P, N and Q."""
+    def cost_blocks(self) -> tuple[Float[Array, "m m"], Float[Array, "m q"], Float[Array, "q q"]]:
+        """The blocks P (m, m), N (m, q) and Q (q, q) of the cost."""
         m = self.dynamics.shape[0]
         return self.cost[:m, :m], self.cost[:m, m:], self.cost[m:, m:]
 
 
 class RiccatiSolution(NamedTuple):
-    """a = −K_h s and cost to go sᵀG_h s + c_h, for h = 1..H (and H + 1 for G and c)."""
+    """The optimal policy a = −K_h s and its cost to go sᵀG_h s + c_h.
+
+    Attributes:
+        gains: K_h for h = 1..H, (H, q, m).
+        curvatures: G_h for h = 1..H + 1, (H + 1, m, m).
+        constants: c_h for h = 1..H + 1, (H + 1,).
+    """
 
     gains: Float[Array, "H q m"]
     curvatures: Float[Array, "H1 m m"]
@@ -65,22 +81,35 @@ def riccati(
     cross: Float[Array, "m q"] | None = None,
     terminal: Float[Array, "m m"] | None = None,
 ) -> RiccatiSolution:
-    """The optimal policy over H periods and its cost, backwards from G_{H+1} = ``terminal`` or 0.
+    """Compute the optimal policy over H periods and its cost.
 
     K_h = (Q + BᵀG_{h+1}B)⁻¹ (BᵀG_{h+1}A + Nᵀ),  G_h = P + AᵀG_{h+1}A − (BᵀG_{h+1}A + Nᵀ)ᵀK_h,
-    c_h = c_{h+1} + tr(G_{h+1} Σ_ε)  (math D8; N is the cross term). NaN from the first period on
-    whose Q + BᵀGB is not positive definite: there the cost has no minimum.
+    c_h = c_{h+1} + tr(G_{h+1} Σ_ε)  (math D8; N is the cross term).
+
+    Args:
+        A: How the next state depends on the state, (m, m).
+        B: How the next state depends on the action, (m, q).
+        P: Cost of the state, (m, m).
+        Q: Cost of the action, (q, q).
+        horizon: The number of periods H.
+        noise: Covariance Σ_ε of the noise, (m, m).
+        cross: Cost N of state times action, (m, q). None means 0.
+        terminal: Cost G_{H+1} of the last state, (m, m). None means 0.
+
+    Returns:
+        The solution. If Q + BᵀGB is not positive definite at a period, the cost has no minimum, and
+        the solution is NaN from there backwards.
     """
     N = jnp.zeros_like(B) if cross is None else cross
     last = jnp.zeros_like(P) if terminal is None else terminal
 
     def step(after: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
         G, c = after
-        reach = B.T @ G
-        root = cholesky(_symmetric(Q + reach @ B))
-        across = solve_lower(root, reach @ A + N.T)
-        K = solve_lower_transposed(root, across)
-        before = _symmetric(P + A.T @ G @ A - across.T @ across)
+        input_effect = B.T @ G
+        root = cholesky(_symmetric(Q + input_effect @ B))
+        half_solved = solve_lower(root, input_effect @ A + N.T)
+        K = solve_lower_transposed(root, half_solved)
+        before = _symmetric(P + A.T @ G @ A - half_solved.T @ half_solved)
         total = c + jnp.sum(G * noise)
         return (before, total), (K, before, total)
 
@@ -94,70 +123,123 @@ def riccati(
 
 
 def optimal_solution(system: LinearQuadraticSystem, horizon: int) -> RiccatiSolution:
-    """``riccati`` for a system."""
-    P, N, Q = system.blocks
+    """Solve a system by ``riccati``.
+
+    Args:
+        system: The matrices.
+        horizon: The number of periods H.
+
+    Returns:
+        The solution.
+    """
+    P, N, Q = system.cost_blocks
     return riccati(system.A, system.B, P, Q, horizon, system.noise, cross=N)
 
 
 def quadratic_form(values: Float[Array, " k"], dimension: int) -> Float[Array, "d d"]:
-    """The symmetric M with zᵀMz = values at the first d(d + 1)/2 ``probe_points``: polarisation."""
-    own = values[:dimension]
+    """Find the symmetric M with zᵀMz = values, by polarisation.
+
+    Args:
+        values: Values at the ``probe_points``, (k,). The first d(d + 1)/2 of them are used.
+        dimension: The dimension d of z.
+
+    Returns:
+        M, (d, d).
+    """
+    diagonal = values[:dimension]
     rows, columns = np.triu_indices(dimension, 1)
-    both = values[dimension : dimension + len(rows)]
-    half = (both - own[rows] - own[columns]) / 2
-    upper = jnp.zeros((dimension, dimension), values.dtype).at[rows, columns].set(half)
-    return upper + upper.T + jnp.diag(own)
+    pair_values = values[dimension : dimension + len(rows)]
+    off_diagonal = (pair_values - diagonal[rows] - diagonal[columns]) / 2
+    upper = jnp.zeros((dimension, dimension), values.dtype).at[rows, columns].set(off_diagonal)
+    return upper + upper.T + jnp.diag(diagonal)
 
 
 @functools.lru_cache(maxsize=32)
 def probe_points(dimension: int) -> np.ndarray:
-    """Where a model is asked for its matrices: e_i, e_i + e_j, then 0 and points to check with."""
+    """List the points at which a model is evaluated to find its matrices.
+
+    Args:
+        dimension: The dimension d of z.
+
+    Returns:
+        The unit vectors e_i, their sums e_i + e_j, then 0 and further points for checks, (k, d).
+    """
     unit = np.eye(dimension)
     rows, columns = np.triu_indices(dimension, 1)
-    checks = np.random.default_rng(0).uniform(-2, 2, (CHECKS, dimension))
+    checks = np.random.default_rng(0).uniform(-2, 2, (CHECK_POINTS, dimension))
     return np.concatenate([unit, unit[rows] + unit[columns], np.zeros((1, dimension)), checks])
 
 
 def quadratic_misfit(values: Float[Array, " k"], form: Float[Array, "d d"]) -> Float[Array, ""]:
-    """How far values at the ``probe_points`` are from a quadratic form, in units of its size."""
+    """Measure how far values at the ``probe_points`` are from a quadratic form.
+
+    Args:
+        values: The values, (k,).
+        form: The matrix of the quadratic form, (d, d).
+
+    Returns:
+        The largest difference, relative to the largest value.
+    """
     points = jnp.asarray(probe_points(form.shape[0]))
-    off = jnp.abs(values - jnp.sum((points @ form) * points, axis=1))
-    return jnp.max(off) / (1e-9 + jnp.max(jnp.abs(values)))
+    differences = jnp.abs(values - jnp.sum((points @ form) * points, axis=1))
+    return jnp.max(differences) / (1e-9 + jnp.max(jnp.abs(values)))
 
 
 def linear_quadratic_from_prediction(
     mdp: MDP, prediction: Prediction
 ) -> tuple[LinearQuadraticSystem, Float[Array, ""]]:
-    """The matrices behind an outlook at the ``probe_points``, and how badly they fit. Can be traced."""
+    """Find the matrices of an MDP from a prediction. This can be traced.
+
+    Args:
+        mdp: The MDP.
+        prediction: The prediction of its model at the ``probe_points``.
+
+    Returns:
+        The matrices, and how badly they fit the prediction, relative to its size.
+    """
     d, m = mdp.points.dimension, mdp.states.dimension
     points = jnp.asarray(probe_points(d))
     dynamics = prediction.state[:d].T
     cost = quadratic_form(-prediction.reward, d)
-    off = jnp.max(jnp.abs(prediction.state - points @ dynamics.T))
-    off = off / (1e-9 + jnp.max(jnp.abs(prediction.state)))
+    misfit = jnp.max(jnp.abs(prediction.state - points @ dynamics.T))
+    misfit = misfit / (1e-9 + jnp.max(jnp.abs(prediction.state)))
     deviations = jnp.asarray(mdp.transition_noise.standard_deviations(m))
     system = LinearQuadraticSystem(dynamics, cost, jnp.diag(deviations**2))
-    return system, jnp.maximum(off, quadratic_misfit(-prediction.reward, cost))
+    return system, jnp.maximum(misfit, quadratic_misfit(-prediction.reward, cost))
 
 
 def linear_quadratic_system(mdp: MDP) -> LinearQuadraticSystem:
-    """The matrices of a linear-quadratic MDP; an error for any other.
+    """Find the matrices of a linear-quadratic MDP. Other MDPs raise an ArgumentError.
 
-    Read off the model's values at unit vectors and their sums, and compared with it elsewhere.
+    The matrices are read off the model's values at unit vectors and their sums. They are then
+    compared with the model at further points.
+
+    Args:
+        mdp: The MDP.
+
+    Returns:
+        The matrices.
     """
-    system, off = _system(mdp)
-    require_fit(float(off))
+    system, misfit = _system(mdp)
+    require_fit(float(misfit))
     return system
 
 
-def require_fit(off: float) -> None:
-    """ArgumentError unless a model was linear-quadratic to rounding."""
-    if not off <= FIT:
+def require_fit(misfit: float) -> None:
+    """Check that a model is linear-quadratic up to round-off.
+
+    Args:
+        misfit: How badly the matrices fit the model, relative to its size.
+
+    Raises:
+        ArgumentError: If the fit is too bad.
+    """
+    if not misfit <= FIT_TOLERANCE:
         raise ArgumentError(
             "mdp",
             "linear mean transitions and quadratic mean rewards, both 0 at 0 (for other models use "
             "the grid planner)",
-            f"a model that is off by {off:.2g} of its size",
+            f"a model that is off by {misfit:.2g} of its size",
         )
 
 
@@ -169,21 +251,36 @@ def _system(mdp: MDP) -> tuple[LinearQuadraticSystem, Array]:
 
 
 def solvable_cost(
-    cost: Float[Array, "d d"], states: int, *, floor: Float[Array, ""], least: Float[Array, ""]
+    cost: Float[Array, "d d"],
+    state_dimension: int,
+    *,
+    floor: Float[Array, ""],
+    least: Float[Array, ""],
 ) -> Float[Array, "d d"]:
-    """The cost with Q ⪰ floor·I and P − NQ⁻¹Nᵀ ⪰ least·I, by raising eigenvalues.
+    """Raise eigenvalues of a cost so that Q ⪰ floor·I and P − NQ⁻¹Nᵀ ⪰ least·I.
 
-    Then every Q + BᵀGB is positive definite and Riccati has a solution. Nothing changes where
-    both hold already.
+    Then every Q + BᵀGB is positive definite and the Riccati recursion has a solution. A cost that
+    satisfies both is unchanged.
+
+    Args:
+        cost: The cost C, (d, d).
+        state_dimension: The dimension m of a state.
+        floor: The least eigenvalue of Q, a scalar.
+        least: The least eigenvalue of P − NQ⁻¹Nᵀ, a scalar.
+
+    Returns:
+        The raised cost, (d, d).
     """
-    P, N, Q = cost[:states, :states], cost[:states, states:], cost[states:, states:]
+    m = state_dimension
+    P, N, Q = cost[:m, :m], cost[:m, m:], cost[m:, m:]
     raised = _at_least(Q, floor)
-    half = solve_lower(cholesky(raised), N.T)
-    P = _at_least(P - half.T @ half, least) + half.T @ half
+    half_solved = solve_lower(cholesky(raised), N.T)
+    P = _at_least(P - half_solved.T @ half_solved, least) + half_solved.T @ half_solved
     return jnp.block([[P, N], [N.T, raised]])
 
 
 def _at_least(matrix: Float[Array, "n n"], least: Float[Array, ""]) -> Float[Array, "n n"]:
+    """The symmetric matrix with its eigenvalues raised to at least a number."""
     values, vectors = jnp.linalg.eigh(_symmetric(matrix))
     missing = jnp.maximum(least - values, 0.0)
     return _symmetric(matrix) + (vectors * missing[None, :]) @ vectors.T

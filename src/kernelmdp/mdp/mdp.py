@@ -1,4 +1,4 @@
-"""Episodic MDPs: spaces, horizon, a model of the means, and additive noise."""
+"""Episodic MDPs: state and action space, horizon, a model of the means, and additive noise."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,24 +17,49 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import Module, changed, jit
 from kernelmdp.types import Key
 
-#: A named prediction: points (n, d) and next states (n, m) to values (n,).
+#: A further prediction of an MDP: from points (n, d) and next states (n, m) to values (n,).
 Signal = Callable[..., Any]
 
 
 class MDP(Module):
-    """H periods of s' = Π_S(P̄(s, a) + ε), r = R̄(s, a) + ε, with the means given by ``model``.
+    """An MDP: H periods of s' = Π_S(P̄(s, a) + ε), r = R̄(s, a) + ε.
 
-    The raw outcome P̄(s, a) + ε is what is regressed on, the state is its projection to the state
-    space (math B13): so noise stays zero-mean and the state space bounded.
+    The learned target is the raw outcome P̄(s, a) + ε. The state is its projection to the state
+    space (math B13). So the noise has mean zero and the state space is bounded.
 
-    ``reward_range`` holds every mean reward; values are clipped accordingly. Distances between
-    states are measured after division by ``metric``, one number an axis. ``lipschitz`` is L, a
-    bound of how fast the expected value of the next state changes with its mean (Assumption A1).
+    Args:
+        model: The means R̄ and P̄, or a family of plausible means.
+        states: The state space.
+        actions: The action space.
+        horizon: The number of periods H.
+        reward_noise: The noise of the reward.
+        transition_noise: The noise of the next state.
+        reward_range: The lowest and the highest mean reward. Values are clipped accordingly. The
+            default is no clipping.
+        metric: One number for each axis of the mean next state. Distances between states are
+            measured after division by it. The default is 1 for each axis.
+        lipschitz: L, a bound of how fast the expected value of the next state changes with its mean
+            (Assumption A1). The default is infinity.
+        termination: Short for the signal "termination".
+        signals: Further predictions by name, functions of points (n, d) and of their next states
+            (n, m) with values (n,). A planner uses those that it knows and ignores the others. The
+            signal "termination" says which episodes end there. They then stay in that state without
+            reward.
 
-    ``signals`` are what else is predicted, by name: functions of points (n, d) and of their next
-    states (n, m) with values (n,). A planner uses those it knows and ignores the others. The signal
-    "termination" says which episodes end there: these go on in that state without reward.
-    ``termination=`` is short for that signal.
+    Attributes:
+        model: The means R̄ and P̄, or a family of plausible means.
+        states: The state space.
+        actions: The action space.
+        horizon: The number of periods H.
+        reward_noise: The noise of the reward.
+        transition_noise: The noise of the next state.
+        reward_range: The lowest and the highest mean reward.
+        metric: One number for each axis of the mean next state.
+        lipschitz: L, a scalar array.
+        signals: Further predictions by name, with "termination" if there is one.
+
+    Raises:
+        ArgumentError: If the horizon is less than 1.
 
     >>> import kernelmdp as km
     >>> from kernelmdp.mdp import Gaussian, MeanModel
@@ -91,35 +116,49 @@ class MDP(Module):
 
     @property
     def termination(self) -> Signal | None:
-        """Which episodes end, from points (n, d) and next states (n, m); None when none does."""
+        """Which episodes end, as a function of points (n, d) and next states (n, m), or None."""
         return self.signals.get("termination")
 
     def with_signals(self, **signals: Signal) -> "MDP":
-        """The MDP with these signals too."""
+        """Add signals.
+
+        Args:
+            **signals: The signals by name.
+
+        Returns:
+            The MDP with these signals and those that it had.
+        """
         return changed(self, signals={**self.signals, **signals})
 
     @property
     def mean_dimension(self) -> int:
-        """Coordinates of a mean next state: m, or the number of states of a table."""
+        """The dimension of a mean next state: m, or the number of states of a table."""
         return self.transition_noise.mean_dimension(self.states)
 
     @property
     def points(self) -> ProductDomain:
-        """Where z = (s, a) lives, with the names "state" and "action"."""
+        """The space of z = (s, a), with coordinates named "state" and "action"."""
         return join(state=self.states, action=self.actions)
 
 
 def step(
     mdp: MDP, states: Float[Array, "n m"], actions: Float[Array, "n q"], *, key: Key
 ) -> tuple[Float[Array, " n"], Float[Array, "n m"], Float[Array, "n m"]]:
-    """Noisy rewards, raw outcomes and next states of n independent transitions.
+    """Simulate n independent transitions of episodes that have not ended.
 
-    Of none of them the episode has ended before: see ``rollout``.
+    Args:
+        mdp: The MDP.
+        states: The states, (n, m).
+        actions: The actions, (n, q).
+        key: Decides the noise.
+
+    Returns:
+        Noisy rewards (n,), raw outcomes (n, m) and next states (n, m).
 
     >>> import kernelmdp as km
     >>> mdp, zeros = km.make("riverswim").mdp, jnp.zeros((4, 1))
     >>> rewards, outcomes, after = step(mdp, zeros, zeros, key=jax.random.key(0))
-    >>> after.ravel()  # downstream there is nowhere to go but here
+    >>> after.ravel()  # state 0 is the end of the stream
     Array([0., 0., 0., 0.], dtype=float64)
     """
     reward_key, state_key = jax.random.split(key)
@@ -135,44 +174,64 @@ def rollout(
 ) -> tuple[
     Float[Array, "H1 n m"], Float[Array, "H n q"], Float[Array, "H n"], Float[Array, "H n m"]
 ]:
-    """n episodes side by side: states, actions, rewards and raw outcomes, periods first.
+    """Simulate n episodes in parallel.
+
+    Args:
+        mdp: The MDP.
+        policy: The policy.
+        starts: The first states, (n, m).
+        key: Decides the noise.
+
+    Returns:
+        States (H + 1, n, m), actions (H, n, q), rewards (H, n) and raw outcomes (H, n, m).
 
     >>> import kernelmdp as km
-    >>> from kernelmdp.mdp.policy import Uniform
+    >>> from kernelmdp.mdp.policy import UniformPolicy
     >>> env, key = km.make("riverswim"), jax.random.key(0)
-    >>> policy, starts = Uniform(env.mdp.actions, key), jnp.zeros((7, 1))
+    >>> policy, starts = UniformPolicy(env.mdp.actions, key), jnp.zeros((7, 1))
     >>> states, actions, rewards, outcomes = rollout(env.mdp, policy, starts, key=key)
     >>> states.shape, rewards.shape
     ((21, 7, 1), (20, 7))
     """
 
-    def one(carry: tuple[Any, ...], period: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
-        states, memory, over = carry
+    def one_period(
+        carry: tuple[Any, ...], period: Array
+    ) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        states, memory, ended = carry
         actions, memory = policy.decide(memory, states, period)
         rewards, outcomes, after = step(mdp, states, actions, key=jax.random.fold_in(key, period))
         if mdp.termination is not None:
-            rewards = jnp.where(over, 0.0, rewards)
-            outcomes, after = (jnp.where(over[:, None], states, x) for x in (outcomes, after))
+            rewards = jnp.where(ended, 0.0, rewards)
+            outcomes, after = (jnp.where(ended[:, None], states, x) for x in (outcomes, after))
             points = state_action(states, actions)
-            over = over | mdp.termination(points, after)
-        return (after, memory, over), (states, actions, rewards, outcomes)
+            ended = ended | mdp.termination(points, after)
+        return (after, memory, ended), (states, actions, rewards, outcomes)
 
-    # Without a termination nothing is carried for it.
-    over = None if mdp.termination is None else jnp.zeros(starts.shape[0], bool)
-    reset = (starts, policy.reset(starts.shape[0]), over)
+    # Without termination the scan carries None instead of an array.
+    ended = None if mdp.termination is None else jnp.zeros(starts.shape[0], bool)
+    initial = (starts, policy.reset(starts.shape[0]), ended)
     (last, _, _), (states, actions, rewards, outcomes) = jax.lax.scan(
-        one, reset, jnp.arange(mdp.horizon)
+        one_period, initial, jnp.arange(mdp.horizon)
     )
     return jnp.concatenate([states, last[None]]), actions, rewards, outcomes
 
 
 def play(mdp: MDP, policy: Policy, start: Float[Array, " m"], *, key: Key) -> Episode:
-    """One episode of a policy in an MDP.
+    """Simulate one episode.
+
+    Args:
+        mdp: The MDP.
+        policy: The policy.
+        start: The first state, (m,).
+        key: Decides the noise.
+
+    Returns:
+        The episode of H periods.
 
     >>> import kernelmdp as km
-    >>> from kernelmdp.mdp.policy import Uniform
+    >>> from kernelmdp.mdp.policy import UniformPolicy
     >>> env, key = km.make("riverswim"), jax.random.key(0)
-    >>> play(env.mdp, Uniform(env.mdp.actions, key), env.starts(key), key=key).states.shape
+    >>> play(env.mdp, UniformPolicy(env.mdp.actions, key), env.starts(key), key=key).states.shape
     (21, 1)
     """
     states, actions, rewards, outcomes = rollout(mdp, policy, start[None, :], key=key)

@@ -1,9 +1,9 @@
-"""What a planner sees of a model: one function from points z = (s, a) to an outlook.
+"""Models as planners see them: one function from points z = (s, a) to predictions.
 
 A plain MDP has one mean reward and one mean next state at every z. A family of plausible MDPs has
-a centre and a width at every z instead (math D1: the confidence sets are pointwise tubes, so the
-best member can be chosen at each z separately). Width zero is a plain MDP, so one planner serves
-both of the paper's planners.
+a centre and a width at every z instead. Its confidence sets are defined point by point, so the best
+member can be chosen at each z separately (math D1). A plain MDP is a family of width zero. So the
+same planner serves as both of the paper's planners.
 """
 
 import abc
@@ -18,12 +18,18 @@ from kernelmdp.numerics.modules import Module
 
 
 class Prediction(NamedTuple):
-    """What may happen at n points: arrays over points.
+    """Mean rewards and mean next states at n points, with widths for families.
 
-    ``reward`` ± ``reward_width`` holds every plausible mean reward; the plausible mean next
-    states are ``state`` + the ball of radius ``radius`` (in the metric of the MDP), or, when
-    ``root`` is given, the ellipsoid ``state`` + root·(unit ball), or, when ``sides`` are, the box
-    ``state`` ± sides. None means width zero.
+    At most one of ``radius``, ``root`` and ``sides`` is set. A width of None is zero.
+
+    Attributes:
+        reward: Mean rewards, (n,).
+        state: Mean next states, (n, m).
+        reward_width: Every plausible mean reward is in ``reward`` ± ``reward_width``, (n,).
+        radius: The plausible mean next states form a ball of this radius around ``state``, in the
+            metric of the MDP, (n,).
+        root: They form the ellipsoid ``state`` + root·(unit ball), (n, m, m).
+        sides: They form the box ``state`` ± sides, (n, m).
 
     >>> Prediction(reward=jnp.zeros(1), state=jnp.zeros((1, 2))).certain  # a plain MDP
     True
@@ -38,12 +44,12 @@ class Prediction(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether there is one plausible next state only."""
+        """Whether only one mean next state is plausible."""
         return self.radius is None and self.root is None and self.sides is None
 
 
 class Model(Module):
-    """From points z = (s, a) to what may happen there.
+    """A function from points z = (s, a) to predictions.
 
     >>> isinstance(MeanModel(lambda z: z[:, 0], lambda z: z[:, :1]), Model)
     True
@@ -53,7 +59,14 @@ class Model(Module):
     def __call__(self, points: Float[Array, "n d"]) -> Prediction: ...
 
     def quadratic_width(self) -> Float[Array, " d"]:
-        """u with reward width at most Σ_j u_j z_j² at every z, where the model knows one."""
+        """Return u such that the reward width is at most Σ_j u_j z_j² at every z.
+
+        Returns:
+            u, (d,).
+
+        Raises:
+            UnknownPropertyError: If the model knows no such u.
+        """  # noqa: DOC202  (an override returns)
         raise UnknownPropertyError(
             f"{type(self).__name__} has no quadratic bound of its reward's width: "
             "the Riccati planner needs a reward kernel of quadratic forms, or a known reward"
@@ -63,7 +76,9 @@ class Model(Module):
 class MeanModel(Model):
     """One mean reward function and one mean transition function: a plain MDP.
 
-    Both take points (n, d) and give (n,) and (n, m).
+    Attributes:
+        reward: From points (n, d) to mean rewards (n,).
+        transition: From points (n, d) to mean next states (n, m).
 
     >>> model = MeanModel(lambda z: z[:, 0], lambda z: z[:, :1] + z[:, 1:])
     >>> model(jnp.array([[1.0, 2.0]])).state
@@ -80,7 +95,11 @@ class MeanModel(Model):
 
 
 class LookupTable(Module):
-    """table[s, a] at points (s, a), for states and actions that are numbers 0, 1, …"""
+    """A function that reads table[s, a], for states and actions numbered from 0.
+
+    Attributes:
+        table: The values, (S, A, ...).
+    """
 
     table: Float[Array, "S A ..."]
 
@@ -90,7 +109,18 @@ class LookupTable(Module):
 
 
 def reward_values(reward: Callable[..., Any], points: Float[Array, "n d"]) -> Float[Array, " n"]:
-    """A known reward at points, with its shape checked."""
+    """Evaluate a known reward function, and check the shape of its values.
+
+    Args:
+        reward: From points (n, d) to rewards (n,).
+        points: The points, (n, d).
+
+    Returns:
+        The rewards, (n,).
+
+    Raises:
+        ShapeError: If the values have another shape.
+    """
     values = jnp.asarray(reward(points), points.dtype)
     if values.shape != points.shape[:1]:
         raise ShapeError(

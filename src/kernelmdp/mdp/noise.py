@@ -1,10 +1,10 @@
-"""Noise laws: additive, independent along each axis, known (or estimated, and then said so).
+"""Noise distributions: additive, independent along each axis, of known or estimated size.
 
-On a finite set of states the mean is a vector of probabilities instead, and the outcome a state
-drawn with them (``Categorical``): also a mean plus noise, in the space of one-hot vectors.
+On a finite set of states the mean is a vector of probabilities instead, and the outcome is a state
+drawn with them (``Categorical``). This is also a mean plus noise, in the space of one-hot vectors.
 
-The planner needs the law itself (A1 is a statement about p + ε, not about p alone): its
-quadrature, and a quantiser with a known Wasserstein distance where a certificate is asked for.
+Planners need the distribution itself, because Assumption A1 is about p + ε, not about p alone. They
+use its quadrature. For certificates they use a quantiser with a known Wasserstein distance.
 """
 
 import abc
@@ -26,7 +26,18 @@ from kernelmdp.types import AnyArray, Key
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Noise(abc.ABC):
-    """One size for each axis, or one for all; 0 means that the axis has no noise.
+    """Additive noise that is independent along each axis.
+
+    Args:
+        sizes: One size for each axis, or one for all. 0 means that the axis has no noise.
+        estimated: Whether the sizes are estimates. Theorems need known sizes.
+
+    Attributes:
+        sizes: The sizes.
+        estimated: Whether the sizes are estimates.
+
+    Raises:
+        ArgumentError: If a size is negative or not finite.
 
     >>> from kernelmdp.mdp import Gaussian
     >>> Gaussian([0.1, 0.2]).standard_deviations(2), Gaussian(0.1).gaussian
@@ -45,52 +56,113 @@ class Noise(abc.ABC):
 
     @property
     def gaussian(self) -> bool:
-        """Whether the noise is added to the mean and normal along each axis."""
+        """Whether the noise is additive and normal along each axis."""
         return False
 
     @property
     def categorical(self) -> bool:
-        """Whether the mean is a vector of probabilities of states, and the outcome one of them."""
+        """Whether the mean is a vector of state probabilities, and the outcome is a state."""
         return False
 
     @property
     def degrees(self) -> float:
-        """Degrees of freedom of its tails; infinite for tails as light as a Gaussian's."""
+        """Degrees of freedom of the tails; infinite for tails as light as a Gaussian's."""
         return math.inf
 
-    def along(self, dimension: int) -> np.ndarray:
-        """The size along each of ``dimension`` axes."""
+    def axis_sizes(self, dimension: int) -> np.ndarray:
+        """Return the size along each axis.
+
+        Args:
+            dimension: The number of axes.
+
+        Returns:
+            The sizes, (dimension,).
+
+        Raises:
+            ShapeError: If the noise has sizes for another number of axes.
+        """
         if len(self.sizes) not in (1, dimension):
             raise ShapeError("noise", f"1 or {dimension} sizes", len(self.sizes))
         return np.broadcast_to(np.array(self.sizes), (dimension,))
 
     def standard_deviations(self, dimension: int) -> np.ndarray:
-        """Standard deviation along each axis."""
-        return self.along(dimension) * self._unit_deviation
+        """Return the standard deviation along each axis.
 
-    def proxy(self, dimension: int) -> float:
-        """σ such that every axis is σ-sub-Gaussian."""
-        return float(self.proxies(dimension).max())
+        Args:
+            dimension: The number of axes.
 
-    def proxies(self, dimension: int) -> np.ndarray:
-        """σ of every axis such that the noise is sub-Gaussian: E exp(tε) ≤ exp(σ²t²/2)."""
+        Returns:
+            The standard deviations, (dimension,).
+        """
+        return self.axis_sizes(dimension) * self._unit_deviation
+
+    def sub_gaussian_proxy(self, dimension: int) -> float:
+        """Return a σ such that the noise along every axis is σ-sub-Gaussian.
+
+        Args:
+            dimension: The number of axes.
+
+        Returns:
+            The largest of ``sub_gaussian_proxies``.
+        """
+        return float(self.sub_gaussian_proxies(dimension).max())
+
+    def sub_gaussian_proxies(self, dimension: int) -> np.ndarray:
+        """Return for each axis a σ such that E exp(tε) ≤ exp(σ²t²/2) for all t.
+
+        Args:
+            dimension: The number of axes.
+
+        Returns:
+            σ of each axis, (dimension,).
+        """
         return self.standard_deviations(dimension)
 
     def mean_dimension(self, states: Domain) -> int:
-        """Coordinates of the mean of the next state."""
+        """Return the dimension of a mean next state.
+
+        Args:
+            states: The state space.
+
+        Returns:
+            The dimension of the states, or the number of states of a table.
+        """
         return states.dimension
 
     def outcomes(self, means: Float[Array, "n k"], *, key: Key) -> Float[Array, "n m"]:
-        """Raw next states with these means."""
+        """Draw raw next states.
+
+        Args:
+            means: The mean next states, (n, k).
+            key: Decides the draws.
+
+        Returns:
+            The raw next states, (n, m).
+        """
         return means + self.draw(means.shape, key=key)
 
     def embed(self, outcomes: Any) -> Any:
-        """Raw next states as vectors whose expectation is the mean: what is regressed on."""
+        """Turn raw next states into regression targets, whose expectation is the mean.
+
+        Args:
+            outcomes: The raw next states, (n, m).
+
+        Returns:
+            The targets, (n, k).
+        """
         return outcomes
 
     def draw(self, shape: tuple[int, ...], *, key: Key) -> jax.Array:
-        """Independent draws; the last axis of ``shape`` runs over the axes of the state."""
-        sizes = jnp.broadcast_to(jnp.asarray(self.along(shape[-1])), shape)
+        """Draw independent noise.
+
+        Args:
+            shape: The shape of the result. Its last axis is that of the state.
+            key: Decides the draws.
+
+        Returns:
+            The noise.
+        """
+        sizes = jnp.broadcast_to(jnp.asarray(self.axis_sizes(shape[-1])), shape)
         return sizes * self._unit_draw(shape, key)
 
     @property
@@ -102,17 +174,31 @@ class Noise(abc.ABC):
 
     @abc.abstractmethod
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights of a rule for the law of size 1, exact for polynomials."""
+        """Make a quadrature rule for noise of size 1, exact for polynomials.
+
+        Args:
+            count: The number of nodes.
+
+        Returns:
+            Nodes and weights, each (count,).
+        """
 
     @abc.abstractmethod
     def quantiser(self, count: int) -> tuple[np.ndarray, float]:
-        """``count`` equally likely values for the law of size 1, and their W₁ distance to it."""
+        """Replace noise of size 1 by finitely many equally likely values.
+
+        Args:
+            count: The number of values.
+
+        Returns:
+            The values (count,), and their W₁ distance to the noise.
+        """
 
 
 class Gaussian(Noise):
-    """ε ~ N(0, size²) along each axis.
+    """Gaussian noise: ε ~ N(0, size²) along each axis.
 
-    >>> Gaussian(0.1).proxy(2)
+    >>> Gaussian(0.1).sub_gaussian_proxy(2)
     0.1
     """
 
@@ -144,7 +230,7 @@ class Gaussian(Noise):
 
 
 class Uniform(Noise):
-    """ε uniform on [−size, size] along each axis; bounded, and size/√3-sub-Gaussian.
+    """Uniform noise on [−size, size] along each axis. It is size/√3-sub-Gaussian.
 
     >>> Uniform(0.3).standard_deviations(1).round(4)
     array([0.1732])
@@ -168,11 +254,22 @@ class Uniform(Noise):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Categorical(Noise):
-    """The next state is drawn from a finite set; its mean is the vector of probabilities.
+    """The next state is drawn from a finite set. Its mean is the vector of probabilities.
 
-    One-hot vectors e with mean p are vector sub-Gaussian with σ² = 1/2 (math D4, Hoeffding);
-    their coordinates have variance p(1 − p), on average over a table ``variance``, or where that
-    is not known its mean under the Dirichlet(1/S) prior, (1/S)(1 − 1/S)/2.
+    One-hot vectors e with mean p are vector sub-Gaussian with σ² = 1/2 (math D4, Hoeffding). Their
+    coordinates have variance p(1 − p).
+
+    Args:
+        states: The S states.
+        variance: The mean variance of a coordinate over a table. None means its expectation under
+            the Dirichlet(1/S) prior, (1/S)(1 − 1/S)/2.
+
+    Attributes:
+        states: The S states.
+        variance: The mean variance of a coordinate.
+
+    Raises:
+        ArgumentError: If the variance is negative or not finite.
 
     >>> from kernelmdp.domains import FiniteSet
     >>> three = FiniteSet([[0.0], [1.0], [2.0]])
@@ -188,9 +285,11 @@ class Categorical(Noise):
         if variance is not None and not (math.isfinite(variance) and variance >= 0):
             raise ArgumentError("variance", "finite and at least 0", variance)
         count = states.count
-        typical = (1 - 1 / count) / (2 * count) if count > 1 else 1.0
+        prior_variance = (1 - 1 / count) / (2 * count) if count > 1 else 1.0
         object.__setattr__(self, "states", states)
-        object.__setattr__(self, "variance", float(typical if variance is None else variance))
+        object.__setattr__(
+            self, "variance", float(prior_variance if variance is None else variance)
+        )
 
     @property
     def categorical(self) -> bool:
@@ -200,7 +299,7 @@ class Categorical(Noise):
     def _unit_deviation(self) -> float:
         return math.sqrt(self.variance)
 
-    def proxies(self, dimension: int) -> np.ndarray:
+    def sub_gaussian_proxies(self, dimension: int) -> np.ndarray:
         return np.full(dimension, math.sqrt(0.5))
 
     def mean_dimension(self, states: Domain) -> int:
@@ -211,11 +310,11 @@ class Categorical(Noise):
         return jnp.asarray(np.array(self.states.points))[chosen]
 
     def embed(self, outcomes: Any) -> AnyArray:
-        # On the host outside programs: a dispatch would cost more than the arithmetic.
+        # Outside compiled programs NumPy is faster: dispatch would cost more than the arithmetic.
         library = jnp if is_traced(outcomes) else np
         points = library.asarray(np.array(self.states.points))
-        gaps = library.abs(library.asarray(outcomes)[:, None, :] - points[None])
-        return library.eye(self.states.count)[gaps.sum(axis=2).argmin(axis=1)]
+        distances = library.abs(library.asarray(outcomes)[:, None, :] - points[None])
+        return library.eye(self.states.count)[distances.sum(axis=2).argmin(axis=1)]
 
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         raise NotImplementedError("not additive: see outcomes")
@@ -228,29 +327,35 @@ class Categorical(Noise):
 
 
 def onto_simplex(vectors: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """The nearest probability vectors: max(x − t, 0) with t such that they sum to 1.
+    """Project vectors to the nearest probability vectors, max(x − t, 0) with sum 1.
 
     With x sorted downwards, t = max_j (x_1 + … + x_j − 1)/j.
+
+    Args:
+        vectors: The vectors x, (n, k).
+
+    Returns:
+        The probability vectors, (n, k).
     """
     sums = jnp.cumsum(jnp.sort(vectors, axis=1)[:, ::-1], axis=1)
     lengths = jnp.arange(1, vectors.shape[1] + 1, dtype=vectors.dtype)
-    level = jnp.max((sums - 1) / lengths[None, :], axis=1, keepdims=True)
-    return jnp.maximum(vectors - level, 0.0)
+    threshold = jnp.max((sums - 1) / lengths[None, :], axis=1, keepdims=True)
+    return jnp.maximum(vectors - threshold, 0.0)
 
 
-#: No noise at all.
+#: No noise. It is a Gaussian of size 0, so that rules for Gaussian noise apply to it.
 NO_NOISE = Gaussian(0.0)
 
 
 def smallest_deviation(noise: Noise, metric: tuple[float, ...]) -> float:
-    """The least standard deviation over the axes, in metric units, of Gaussian noise.
+    """Find the least standard deviation of Gaussian noise over the axes, in metric units.
 
     Args:
-        noise: The law of the noise.
+        noise: The noise.
         metric: One number for each axis, by which distances are divided.
 
     Returns:
-        √v, v the least variance; 0 where the noise is not Gaussian and no rule for it applies.
+        √v, where v is the least variance. It is 0 for other noise, for which no rule applies.
 
     >>> smallest_deviation(Gaussian([0.1, 0.4]), (1.0, 2.0))
     0.1
@@ -261,14 +366,14 @@ def smallest_deviation(noise: Noise, metric: tuple[float, ...]) -> float:
 
 
 def gaussian_slope(span: float, deviation: float) -> float:
-    """L ≤ span(V)/√(2πv): how fast p ↦ E V(p + ε) changes under Gaussian noise (math B8, P9).
+    """Bound the slope of p ↦ E V(p + ε) under Gaussian noise: L ≤ span(V)/√(2πv) (math B8, P9).
 
     Args:
         span: A bound of max V − min V.
         deviation: √v, the least standard deviation of the noise, in the units of L.
 
     Returns:
-        The bound of the slope; infinite without noise, and 0 for a constant V.
+        The bound. It is infinite without noise, and 0 for a constant V.
 
     >>> round(gaussian_slope(1.0, 0.1), 3), gaussian_slope(1.0, 0.0), gaussian_slope(0.0, 0.0)
     (3.989, inf, 0.0)
@@ -279,5 +384,12 @@ def gaussian_slope(span: float, deviation: float) -> float:
 
 
 def as_noise(value: Any) -> Noise:
-    """A noise law, or the standard deviation of a Gaussian one."""
+    """Make noise from a number.
+
+    Args:
+        value: Noise, which is returned unchanged, or standard deviations of Gaussian noise.
+
+    Returns:
+        The noise.
+    """
     return value if isinstance(value, Noise) else Gaussian(value)

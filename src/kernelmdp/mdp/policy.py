@@ -1,4 +1,4 @@
-"""Policies: what to do in a state at a period. They are fixed for an episode."""
+"""Policies: from a state and a period to an action. They are fixed for an episode."""
 
 import abc
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from kernelmdp.types import Key, Period
 
 
 class Policy(Module):
-    """From states and the period (counted from 0) to actions.
+    """A function from states and the period (counted from 0) to actions.
 
-    Some remember within an episode what they thought of before, to think less: ``decide`` hands
-    that memory on. What they do is still fixed at the start of the episode.
+    Some policies have a memory within an episode, so that they need not search from scratch at
+    every period. ``decide`` passes it on. The policy is still fixed at the start of the episode.
 
     >>> class Brake(Policy):
     ...     def actions(self, states, period):
@@ -31,31 +31,72 @@ class Policy(Module):
 
     @abc.abstractmethod
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
-        """Actions in n states at one period; can be traced."""
+        """Choose actions in n states at one period. This can be traced.
+
+        Args:
+            states: The states, (n, m).
+            period: The period, counted from 0.
+
+        Returns:
+            The actions, (n, q).
+        """
 
     def reset(self, count: int) -> Any:
-        """The memory, a pytree of arrays, with which ``count`` episodes side by side begin."""
+        """Return the memory with which parallel episodes begin.
+
+        Args:
+            count: The number of episodes.
+
+        Returns:
+            The memory, a pytree of arrays. The default is empty.
+        """
         return ()
 
     def decide(
         self, memory: Any, states: Float[Array, "n m"], period: Period
     ) -> tuple[Float[Array, "n q"], Any]:
-        """Actions in the states of n episodes at one period, and the memory after; can be traced.
+        """Choose actions in the states of n episodes at one period. This can be traced.
 
-        A memory is what ``reset`` gave for n episodes, or ``decide`` at the period before.
+        Args:
+            memory: The memory from ``reset``, or from ``decide`` at the period before.
+            states: The states, (n, m).
+            period: The period, counted from 0.
+
+        Returns:
+            The actions (n, q), and the memory for the next period.
         """
         return self.actions(states, period), memory
 
     def player(self) -> Callable[[Any, int], np.ndarray]:
-        """What plays one episode outside compiled programs: (state, period) -> action."""
+        """Return a function that plays one episode outside compiled programs.
+
+        Returns:
+            A function ``player(state, period) -> action``. The default is the policy itself.
+        """
         return self
 
     def at_nodes(self, grid: StateGrid, period: Period) -> Float[Array, "N q"]:
-        """Actions at the nodes of a grid."""
+        """Choose actions at the nodes of a grid.
+
+        Args:
+            grid: The grid of N nodes.
+            period: The period, counted from 0.
+
+        Returns:
+            The actions, (N, q).
+        """
         return self.actions(jnp.asarray(grid.nodes), period)
 
     def __call__(self, state: Any, period: int) -> np.ndarray:
-        """The action in one state, for use outside compiled programs."""
+        """Choose the action in one state, outside compiled programs.
+
+        Args:
+            state: The state, (m,).
+            period: The period, counted from 0.
+
+        Returns:
+            The action, (q,).
+        """
         row = jnp.atleast_1d(jnp.asarray(state, float))[None, :]
         return np.asarray(_actions(self, row, jnp.asarray(period)))[0]
 
@@ -66,10 +107,15 @@ def _actions(policy: Policy, states: Array, period: Array) -> Array:
 
 
 class PolicyPlayer:
-    """One episode of a policy that remembers, outside compiled programs.
+    """Plays one episode of a policy with a memory, outside compiled programs.
 
-    ``policy`` may be replaced between periods by one of the same kind and sizes, as when its model
-    learns within the episode: the memory stays.
+    Args:
+        policy: The policy.
+
+    Attributes:
+        policy: The policy. Between periods you may replace it by one of the same class and sizes,
+            for example after an update of its model. The memory stays.
+        memory: The memory of the policy after the last period.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -77,7 +123,15 @@ class PolicyPlayer:
         self.memory: Any = _reset(policy, 1)
 
     def __call__(self, state: Any, period: int) -> np.ndarray:
-        """The action in the state of this period; periods come in their order."""
+        """Choose the action of one period. Call it for one period after another.
+
+        Args:
+            state: The state, (m,).
+            period: The period, counted from 0.
+
+        Returns:
+            The action, (q,).
+        """
         row = np.atleast_1d(np.asarray(state, float))[None, :]
         actions, self.memory = _decide(self.policy, self.memory, row, np.asarray(period))
         return np.asarray(actions)[0]
@@ -94,26 +148,36 @@ def _decide(policy: Policy, memory: Any, states: Any, period: Period) -> tuple[A
 
 
 class OpenLoopPolicy(Policy):
-    """The same actions whatever the state: an open loop."""
+    """A fixed sequence of actions, which does not depend on the states.
 
-    plan: Float[Array, "H q"]
+    Attributes:
+        sequence: The actions, (H, q).
+    """
+
+    sequence: Float[Array, "H q"]
 
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
-        return jnp.broadcast_to(self.plan[period][None, :], (states.shape[0], self.plan.shape[1]))
+        return jnp.broadcast_to(
+            self.sequence[period][None, :], (states.shape[0], self.sequence.shape[1])
+        )
 
 
 class UniformPolicy(Policy):
-    """Actions drawn uniformly; a function of state and period all the same, given the key.
+    """Uniformly random actions. Given the key, they are a function of state and period.
 
-    The draw depends on the state's bits, so that one policy object answers the same question the
-    same way twice, as the others do.
+    The draw depends on the bits of the state. So the policy returns the same action for the same
+    state and period, as other policies do.
+
+    Attributes:
+        space: The action space.
+        key: Decides the draws.
     """
 
     space: Domain = eqx.field(static=True)
     key: Key
 
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
-        def one(state: Float[Array, " m"]) -> Float[Array, " q"]:
+        def draw(state: Float[Array, " m"]) -> Float[Array, " q"]:
             key = jax.random.fold_in(self.key, period)
             bits = jax.lax.bitcast_convert_type(state.astype(jnp.float32), jnp.uint32)
             for i in range(bits.shape[0]):
@@ -124,4 +188,4 @@ class UniformPolicy(Policy):
             low, high = (jnp.asarray(end) for end in self.space.bounds)
             return low + (high - low) * jax.random.uniform(key, low.shape)
 
-        return jax.vmap(one)(states)
+        return jax.vmap(draw)(states)

@@ -1,4 +1,4 @@
-"""What is known of a system before anything is learned of it: everything but the system itself."""
+"""A learning problem: everything about a system that is known before learning."""
 
 import dataclasses
 import functools
@@ -16,17 +16,49 @@ from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Gaussian, Noise
 from kernelmdp.numerics.checks import choice, integer
 
-#: A known mean reward: points (n, d) to values (n,).
+#: A known mean reward: from points (n, d) to values (n,).
 RewardFunction = Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """Spaces, horizon, kernels, noise laws and constants; no truth.
+    """Spaces, horizon, kernels, noise and constants, without the true means.
 
-    Transitions are learned as the scaled residual (outcome − offset)/scale. The offset is 0
-    ("zero"), the state ("identity"), or 1/S for the probabilities of a table ("uniform").
+    Transitions are learned as the scaled residual (outcome − offset)/scale.
     ``Problem.from_spaces`` makes a problem from spaces and a horizon alone.
+
+    Attributes:
+        name: The name of the problem in tables and files.
+        states: The state space.
+        actions: The action space.
+        horizon: The number of periods H.
+        reward_kernel: The kernel of the mean reward, on points z = (s, a).
+        transition_kernel: The kernel of the scaled residuals.
+        reward: A known mean reward. None if it is to be learned.
+        reward_noise: The noise of the reward.
+        transition_noise: The noise of the next state.
+        offset: What is subtracted from outcomes: 0 ("zero"), the state ("identity"), or 1/S for the
+            probabilities of a table ("uniform").
+        scale: One number for each coordinate of the mean next state. The default is 1.
+        noise_floors: Least standard deviations in the regressions of rewards and of scaled
+            residuals. They are for systems without noise, and for those that do not quite fit their
+            kernel.
+        accuracy: How closely kernels are compiled, as a share of the noise variance.
+        norm_reward: RKHS norm of R̄ for its kernel. None if it is unknown.
+        norm_transition: RKHS norm of the scaled residual for its kernel. None if it is unknown.
+        assumed_norms: Norms that are used where they are unknown. Confidence sets of that size are
+            useful, but no theorem covers them.
+        lipschitz: L, a bound of how fast U_h changes with the mean next state.
+        lipschitz_rule: The rule that gave L.
+        state_points: Nodes along each axis of the state for a grid planner. None means the
+            planner's default.
+        action_points: Actions along each axis for a grid planner. None means the planner's default.
+        planner: The name of the planner that suits the problem.
+        learner: The name of the learner that suits the problem.
+        unbounded: Axes of the state whose bounds are provisional.
+        termination: Which episodes end, as a function of points (n, d) and next states (n, m). None
+            if none does.
+        reward_bounds: The lowest and the highest mean reward, if you know them.
 
     >>> heater = Problem.from_spaces(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
     >>> heater.planner, heater.learner
@@ -39,37 +71,24 @@ class Problem:
     horizon: int
     reward_kernel: Kernel
     transition_kernel: OutputKernel
-    #: A known mean reward, or None when it is to be learned.
     reward: RewardFunction | None
     reward_noise: Noise
     transition_noise: Noise
     offset: str = "zero"
-    #: One number for each coordinate of the mean next state; 1 unless given.
     scale: tuple[float, ...] = ()
-    #: Least standard deviations to regress with, of rewards and of scaled residuals: for truths
-    #: without noise, and for those that are not quite what their kernel says.
     noise_floors: tuple[float, float] = (1e-3, 1e-3)
-    #: How closely kernels need to be compiled, as a share of the noise variance.
     accuracy: float = 1e-3
-    #: Norms of R̄ and of the scaled residual for these kernels; None where they are not known.
     norm_reward: float | None = None
     norm_transition: float | None = None
-    #: Norms to go by where they are not known: sets of that size are of use, but not covered.
     assumed_norms: tuple[float, float] = (1.0, 1.0)
-    #: L, a bound of how fast U_h changes with the mean next state, and how it was found.
     lipschitz: float = math.inf
     lipschitz_rule: str = "none: infinite"
-    #: Nodes along each axis that a grid planner needs; the planner's own numbers unless given.
     state_points: tuple[int, ...] | None = None
     action_points: tuple[int, ...] | None = None
-    #: Names of the planner and of the learner that suit the problem.
     planner: str = "grid"
     learner: str = "fixed"
-    #: Axes of the state whose bounds are provisional.
     unbounded: tuple[int, ...] = ()
-    #: Which episodes end, from points (n, d) and next states (n, m); None when none does.
     termination: Callable[..., Any] | None = None
-    #: What holds every mean reward, where a user knows it.
     reward_bounds: tuple[float, float] | None = None
 
     @classmethod
@@ -84,19 +103,24 @@ class Problem:
         noise: float = 0.01,
         lengthscale: float = 0.2,
     ) -> "Problem":
-        """A system of which no more is known than where it lives.
+        """Make the problem of a system of which only the spaces and the horizon are known.
 
-        Kernels and noise are fitted to the data. A grid plans up to two coordinates of the state,
-        MPC more. Reward functions, kernels and noise that are known are settings of the agent.
+        Kernels and noise are fitted to the data. The planner is a grid for up to two coordinates of
+        the state, and MPC for more. If you know the reward function, kernels or noise, pass them to
+        the agent as settings.
 
         Args:
             states: The state space.
             actions: The action space.
-            horizon: H.
-            name: What the problem is called in tables and files.
-            step: How far a state moves in a period, as a share of each axis.
-            noise: Standard deviation of the noise, as a share of what it is noise of.
-            lengthscale: Of kernels that are not fitted, as a share of each axis times √d.
+            horizon: The number of periods H.
+            name: The name of the problem in tables and files.
+            step: How far a state typically moves in a period, as a share of each axis.
+            noise: Standard deviation of the noise, as a share of the reward's or step's size.
+            lengthscale: Lengthscale of kernels that are not fitted, as a share of each axis times
+                √d.
+
+        Returns:
+            The problem.
         """
         default = default_kernel(join(state=states, action=actions), lengthscale)
         low, high = states.bounds
@@ -114,7 +138,7 @@ class Problem:
         ).with_fitted_kernels(step=step)
 
     @classmethod
-    def of_mdp(
+    def from_mdp(
         cls,
         mdp: MDP,
         *,
@@ -123,14 +147,17 @@ class Problem:
         transition_kernel: OutputKernel,
         **fields: Any,
     ) -> "Problem":
-        """What an agent is told of a known MDP: its spaces, noise, L and termination.
+        """Make the problem of learning an MDP: its spaces, noise, L and termination are known.
 
         Args:
-            mdp: The MDP.
-            name: What the problem is called in tables and files.
-            reward_kernel: Of the mean reward, on points z = (s, a).
-            transition_kernel: Of the scaled residuals.
-            **fields: Other fields of the problem; the offset is "identity" unless given.
+            mdp: The MDP. Its model is not used.
+            name: The name of the problem in tables and files.
+            reward_kernel: The kernel of the mean reward, on points z = (s, a).
+            transition_kernel: The kernel of the scaled residuals.
+            **fields: Other fields of the problem. The default offset is "identity".
+
+        Returns:
+            The problem.
         """
         return cls(
             name=name,
@@ -151,23 +178,33 @@ class Problem:
         choice("offset", self.offset, ("zero", "identity", "uniform"))
         if not self.scale:
             object.__setattr__(self, "scale", (1.0,) * self.mean_dimension)
-        for argument, given, size in (
+        for argument, values, size in (
             ("scale", self.scale, self.mean_dimension),
             ("state_points", self.state_points, self.states.dimension),
             ("action_points", self.action_points, self.actions.dimension),
         ):
-            if given is not None and len(given) != size:
-                raise ShapeError(argument, f"{size} numbers", given)
+            if values is not None and len(values) != size:
+                raise ShapeError(argument, f"{size} numbers", values)
         if self.transition_kernel.outputs != self.mean_dimension:
-            what = "state" if self.transition_noise.categorical else "coordinate"
+            output_name = "state" if self.transition_noise.categorical else "coordinate"
             raise ArgumentError(
                 "transition_kernel",
-                f"{self.mean_dimension} outputs, one for each {what}",
+                f"{self.mean_dimension} outputs, one for each {output_name}",
                 self.transition_kernel.outputs,
             )
 
     def with_fitted_kernels(self, *, step: float = 0.1) -> "Problem":
-        """The problem with kernels to be fitted: increments in units of ``step`` of each axis."""
+        """Return the problem with kernels that are fitted to the data.
+
+        Args:
+            step: The unit of increments of the state, as a share of each axis.
+
+        Returns:
+            The problem, which no longer knows its norms.
+
+        Raises:
+            ArgumentError: If the states are finite.
+        """
         if self.states.finite:
             raise ArgumentError("kernel", "kernels for a table", "'auto'")
         low, high = self.states.bounds
@@ -183,32 +220,32 @@ class Problem:
 
     @property
     def mean_dimension(self) -> int:
-        """Coordinates of a mean next state: m, or the number of states of a table."""
+        """The dimension of a mean next state: m, or the number of states of a table."""
         return self.transition_noise.mean_dimension(self.states)
 
     @functools.cached_property
     def points(self) -> ProductDomain:
-        """Where z = (s, a) lives."""
+        """The space of z = (s, a), with coordinates named "state" and "action"."""
         return join(state=self.states, action=self.actions)
 
     @functools.cached_property
     def residual_noise(self) -> np.ndarray:
-        """Standard deviation of the scaled residuals along each axis, at least the floor."""
-        sizes = self.transition_noise.standard_deviations(self.mean_dimension)
-        return np.maximum(sizes / np.array(self.scale), self.noise_floors[1])
+        """Standard deviation of the scaled residuals along each axis, at least the noise floor."""
+        deviations = self.transition_noise.standard_deviations(self.mean_dimension)
+        return np.maximum(deviations / np.array(self.scale), self.noise_floors[1])
 
     @functools.cached_property
     def noise_variances(self) -> tuple[float, float]:
-        """Variances to regress with: of rewards, and of scaled residuals (the largest axis)."""
+        """Noise variances of the regressions: of rewards, and of the noisiest scaled residual."""
         reward = float(self.reward_noise.standard_deviations(1)[0])
         return max(reward, self.noise_floors[0]) ** 2, float(self.residual_noise.max()) ** 2
 
     @functools.cached_property
     def reward_range(self) -> tuple[float, float]:
-        """What holds every mean reward: as given, or ±B_R √κ (math B2) where B_R is known."""
+        """The lowest and the highest mean reward: ``reward_bounds``, or ±B_R √κ (math B2)."""
         if self.reward is None and self.reward_bounds is not None:
             return self.reward_bounds
-        # With one period a bound only makes ties of the best actions.
+        # With one period, clipping would only cause ties between the best actions.
         if self.reward is not None or self.norm_reward is None or self.horizon == 1:
             return -math.inf, math.inf
         bound = self.norm_reward * math.sqrt(self.reward_kernel.variance_bound(self.points))
@@ -219,7 +256,7 @@ class Problem:
         """B_R, Λ_R, B_P, Λ_P and the slope of the offset in the state (math D6), in state units.
 
         Raises:
-            ArgumentError: If a norm is not known, or outputs are not independent.
+            ArgumentError: If a norm is unknown, or outputs are not independent.
         """
         if self.reward is not None or self.norm_reward is None or self.norm_transition is None:
             raise ArgumentError("planner", "'grid' where norms are not known", "'certified'")
@@ -238,7 +275,11 @@ class Problem:
         )
 
     def summary(self) -> dict[str, Any]:
-        """What a saved agent must agree with to be loaded for this problem."""
+        """Summarise the problem. A saved agent can be loaded if the summaries are equal.
+
+        Returns:
+            Texts and numbers by name.
+        """
         fixed = self.learner == "fixed"
         return {
             "name": self.name,
@@ -255,7 +296,14 @@ class Problem:
         }
 
     def mdp(self, model: Model) -> MDP:
-        """The MDP in which this model is the truth: what a planner gets."""
+        """Make the MDP of a model, for a planner.
+
+        Args:
+            model: A model of the means, or a family.
+
+        Returns:
+            The MDP with the spaces, noise and constants of the problem.
+        """
         return MDP(
             model,
             states=self.states,
@@ -271,19 +319,22 @@ class Problem:
 
 
 def default_kernel(points: ProductDomain, lengthscale: float) -> Kernel:
-    """A squared exponential on every coordinate, periodic on angles, scaled by the domain.
+    """Make a squared exponential kernel over all coordinates, with periodic factors for angles.
 
     Args:
-        points: Where z = (s, a) lives.
-        lengthscale: As a share of each axis times √d.
+        points: The space of z = (s, a).
+        lengthscale: The lengthscale, as a share of each axis times √d.
+
+    Returns:
+        The kernel.
     """
     low, high = points.bounds
     angles = [points.names[name][i] for name, domain in points.factors for i in domain.periodic]
-    lengths = lengthscale * math.sqrt(points.dimension) * np.maximum(high - low, 1e-9)
-    straight = [i for i in range(points.dimension) if i not in angles]
+    lengthscales = lengthscale * math.sqrt(points.dimension) * np.maximum(high - low, 1e-9)
+    not_periodic = [i for i in range(points.dimension) if i not in angles]
     factors: list[Kernel] = [
         Periodic(lengthscale=1.0, period=float(high[i] - low[i])).on([i]) for i in angles
     ]
-    if straight:
-        factors.append(SquaredExponential(lengthscale=lengths[straight]).on(straight))
+    if not_periodic:
+        factors.append(SquaredExponential(lengthscale=lengthscales[not_periodic]).on(not_periodic))
     return math.prod(factors[1:], start=factors[0])

@@ -1,4 +1,4 @@
-"""Student-t noise: heavy tails, no exponential moment; no theorem of the paper covers it."""
+"""Student-t noise. Its tails are heavy, so no theorem of the paper covers it."""
 
 import dataclasses
 import math
@@ -18,7 +18,18 @@ from kernelmdp.types import Key
 class StudentT(Noise):
     """ε = size · t_ν along each axis, with ν = ``degrees`` > 2 degrees of freedom.
 
-    Its standard deviation is size · √(ν/(ν − 2)).
+    Its standard deviation is size · √(ν/(ν − 2)). It has no exponential moment.
+
+    Args:
+        sizes: The size of the noise, one number for each axis or one for all.
+        degrees: The degrees of freedom ν, more than 2.
+        estimated: Whether the sizes are estimates.
+
+    Attributes:
+        degrees: The degrees of freedom ν.
+
+    Raises:
+        ArgumentError: If a size is negative or not finite, or ``degrees`` is at most 2.
 
     >>> round(float(StudentT(0.1).standard_deviations(1)[0]), 4)
     0.1732
@@ -36,7 +47,18 @@ class StudentT(Noise):
     def _unit_deviation(self) -> float:
         return math.sqrt(self.degrees / (self.degrees - 2))
 
-    def proxies(self, dimension: int) -> np.ndarray:
+    def sub_gaussian_proxies(self, dimension: int) -> np.ndarray:
+        """Raise an error unless all sizes are 0, because the noise is not sub-Gaussian.
+
+        Args:
+            dimension: The number of axes.
+
+        Returns:
+            Zeros, (dimension,), if there is no noise.
+
+        Raises:
+            ArgumentError: If a size is positive.
+        """
         if not any(self.sizes):
             return np.zeros(dimension)
         raise ArgumentError(
@@ -49,17 +71,32 @@ class StudentT(Noise):
         return jax.random.t(key, self.degrees, shape)
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The Gauss rule in x = t/√(ν + t²), whose law has the density ∝ (1 − x²)^{ν/2 − 1}.
+        """Make the Gauss rule in x = t/√(ν + t²), whose density is ∝ (1 − x²)^{ν/2 − 1}.
 
-        Exact for polynomials in x, not in t: t has no moments beyond ν. Bounded smooth functions,
-        such as values of clipped states, are what it is good for.
+        It is exact for polynomials in x, not in t, because t has no moments beyond ν. It suits
+        bounded smooth functions, such as values of clipped states.
+
+        Args:
+            count: The number of nodes.
+
+        Returns:
+            Nodes and weights, each (count,).
         """
         nodes, weights = special.roots_gegenbauer(count, (self.degrees - 1) / 2)
         nodes = (nodes - nodes[::-1]) / 2  # symmetric to the last digit
         return math.sqrt(self.degrees) * nodes / np.sqrt(1 - nodes**2), weights / weights.sum()
 
     def quantiser(self, count: int) -> tuple[np.ndarray, float]:
-        """Conditional means of equally likely cells, by ∫ t f = −(ν + t²)/(ν − 1) f."""
+        """Quantise the law to the conditional means of equally likely cells.
+
+        The means follow from ∫ t f = −(ν + t²)/(ν − 1) f.
+
+        Args:
+            count: The number of values.
+
+        Returns:
+            The values (count,), and their W₁ distance to the law of size 1.
+        """
         law, nu = stats.t(self.degrees), self.degrees
 
         def tail(t: np.ndarray) -> np.ndarray:

@@ -55,9 +55,9 @@ class BallBackup(OptimisticBackup):
     def read(self, prepared: Float[Array, "K M"], positions: _BallPositions) -> Float[Array, " n"]:
         table_size = prepared.shape[1]
         flat = prepared.reshape(-1)
-        index = positions.stencil.where + (positions.size_index * table_size)[:, None]
-        low = jnp.sum(flat[index] * positions.stencil.weight, axis=1)
-        high = jnp.sum(flat[index + table_size] * positions.stencil.weight, axis=1)
+        index = positions.stencil.indices + (positions.size_index * table_size)[:, None]
+        low = jnp.sum(flat[index] * positions.stencil.weights, axis=1)
+        high = jnp.sum(flat[index + table_size] * positions.stencil.weights, axis=1)
         return low + positions.fraction * (high - low)
 
     def _range_maxima(self, table: Array) -> tuple[Array, tuple[int, ...]]:
@@ -184,8 +184,8 @@ class BoxBackup(OptimisticBackup):
                 weight = weight * (
                     positions.fractions[:, j] if side else 1 - positions.fractions[:, j]
                 )
-            index = positions.stencil.where + (table * table_size)[:, None]
-            total = total + weight * jnp.sum(flat[index] * positions.stencil.weight, axis=1)
+            index = positions.stencil.indices + (table * table_size)[:, None]
+            total = total + weight * jnp.sum(flat[index] * positions.stencil.weights, axis=1)
         return total
 
     def _dilated_along(self, tables: Array, axis: int, sides: Array) -> Array:

@@ -91,7 +91,7 @@ class DiscretisationSizes:
         if not mdp.actions.finite:
             low, high = mdp.actions.bounds
             eta_action = float(np.linalg.norm((high - low) / (np.array(self.actions) - 1))) / 2
-        noise_sizes = mdp.transition_noise.along(mdp.states.dimension)
+        noise_sizes = mdp.transition_noise.axis_sizes(mdp.states.dimension)
         unit_error = mdp.transition_noise.quantiser(self.noise)[1] if noise_sizes.any() else 0.0
         return eta_state, eta_action, unit_error * float(noise_sizes.sum())
 
@@ -107,7 +107,7 @@ class DiscretisationSizes:
         box, action_box = not mdp.states.finite, not mdp.actions.finite
         nodes = math.prod(self.states) if box else len(mdp.states.net(1)[0])
         pairs = nodes * (math.prod(self.actions) if action_box else len(mdp.actions.net(1)[0]))
-        noisy_axes = np.count_nonzero(mdp.transition_noise.along(mdp.states.dimension))
+        noisy_axes = np.count_nonzero(mdp.transition_noise.axis_sizes(mdp.states.dimension))
         nodes_read = 2 if box and mdp.states.dimension == 1 else nodes
         return pairs * max(self.noise ** int(noisy_axes) * nodes_read, TERMS_PER_PAIR)
 

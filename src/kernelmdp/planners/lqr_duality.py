@@ -118,7 +118,7 @@ def relaxed_solution(
     Returns:
         The solution. G_1 and c_1 give D(η). They are NaN where D(η) = −∞.
     """
-    P, N, Q = system.blocks
+    P, N, Q = system.cost_blocks
     last = riccati(system.A, system.B, P, Q, 1, system.noise, cross=N)
     extended = extended_problem(system, W, metric, eta)
     before = riccati(
@@ -211,7 +211,7 @@ def _unconstrained(
     system: LinearQuadraticSystem,
 ) -> tuple[Float[Array, "q m"], Float[Array, "m m"]]:
     """Gain and curvature at η = 0, where w is free: those of a single period."""
-    P, N, Q = system.blocks
+    P, N, Q = system.cost_blocks
     solution = riccati(system.A, system.B, P, Q, 1, system.noise, cross=N)
     return solution.gains[0], solution.curvatures[0]
 
@@ -249,7 +249,7 @@ def _border_offsets(
     null = jnp.linalg.eigh((hessian + hessian.T) / 2)[1][:, 0]
     state_change = extended.B @ null
     unit_excess = (
-        null[:q] @ system.blocks[2] @ null[:q] + state_change @ after @ state_change
+        null[:q] @ system.cost_blocks[2] @ null[:q] + state_change @ after @ state_change
     ) / eta
     usable = (unit_excess > 0) & (horizon > 1)
     size = jnp.sqrt(slope / jnp.where(usable, unit_excess * max(horizon - 1, 1), 1.0))

@@ -69,7 +69,7 @@ class Lookahead(Module):
         if not np.isfinite(slopes).all():
             raise ArgumentError("constants", "values with finite slopes", f"slopes {slopes}")
         _, eta_action, noise_error = sizes.errors(mdp)
-        noise_sizes = mdp.transition_noise.along(mdp.states.dimension)
+        noise_sizes = mdp.transition_noise.axis_sizes(mdp.states.dimension)
         unit_values = mdp.transition_noise.quantiser(sizes.noise)[0]
         axes = [size * unit_values if size > 0 else np.zeros(1) for size in noise_sizes]
         action_slopes = constants.reward_action + slopes * constants.transition_action

@@ -156,7 +156,7 @@ class IntervalBackup(OptimisticBackup):
     def read(
         self, prepared: Float[Array, "levels M"], positions: _IntervalPositions
     ) -> Float[Array, " n"]:
-        ends = prepared[0][positions.ends.where] * positions.ends.weight
+        ends = prepared[0][positions.ends.indices] * positions.ends.weights
         best = jnp.maximum(ends[:, 0] + ends[:, 1], ends[:, 2] + ends[:, 3])
         second_window = positions.last - (1 << positions.level) + 1
         inside = jnp.maximum(

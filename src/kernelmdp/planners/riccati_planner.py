@@ -149,7 +149,7 @@ def _solvable(mdp: MDP, floor: float) -> Array:
     system, misfit = linear_quadratic_from_prediction(
         mdp, mdp.model(jnp.asarray(probe_points(mdp.points.dimension)))
     )
-    least = jnp.linalg.eigvalsh(system.blocks[2])[0]
+    least = jnp.linalg.eigvalsh(system.cost_blocks[2])[0]
     return (least > _absolute_floor(system, floor)) & jnp.isfinite(misfit)
 
 
@@ -212,7 +212,7 @@ def _ineffective_actions(
     With zero prior means these are all directions in the first episode. Without the draw,
     round-off would decide.
     """
-    _, N, Q = system.blocks
+    _, N, Q = system.cost_blocks
     B = system.B
     effects, axes = jnp.linalg.eigh(Q @ Q + N.T @ N + B.T @ B)
     largest = 1 + jnp.sum(system.cost**2) + jnp.sum(system.dynamics**2)

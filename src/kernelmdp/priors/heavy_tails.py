@@ -87,7 +87,7 @@ class HeavyTails(Prior):
 
     def sizes(self, noise: Noise, dimension: int) -> np.ndarray:
         if math.isfinite(noise.degrees):
-            return noise.along(dimension)
+            return noise.axis_sizes(dimension)
         nu = self.degrees_of(noise)
         return noise.standard_deviations(dimension) * np.sqrt((nu - 2) / nu)
 
