@@ -68,7 +68,7 @@ def test_nothing_within_the_bounds_nearby_is_better(data, fitted):
 
     def loss(logs):
         penalty = 0.5 * jnp.sum(((logs - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        one = ARDFamily(own.widths, own.sizes[1][None], own.periodic, ())
+        one = ARDFamily(own.widths, own.sizes[1][None], own.angular, ())
         return penalty - log_likelihood(one.kernels_at(logs[None, :]), x, y[:, 1], counted)
 
     here = jnp.log(jnp.asarray(found[1]))
@@ -139,7 +139,7 @@ def test_the_search_is_as_long_as_it_is_told(data, fitted):
     def loss(logs):
         rows = DYNAMICS.rows(2)
         penalty = 0.5 * np.sum(((logs - np.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        shape = ARDFamily(own.widths, own.sizes[:1], own.periodic, ()).kernels_at(
+        shape = ARDFamily(own.widths, own.sizes[:1], own.angular, ()).kernels_at(
             jnp.asarray(logs)[None]
         )
         return penalty - float(log_likelihood(shape, x[0], y[0, :, 0], counted[0]))

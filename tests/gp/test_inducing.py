@@ -25,7 +25,7 @@ def case():
         lengthscales=jnp.array([[1.0, 2.0, 3.0], [0.8, 5.0, 1.0]]),
         signal=jnp.array([1.5, 0.5]),
         noise=jnp.array([0.05, 0.1]),
-        periodic=jnp.ones(3),
+        angular=jnp.ones(3),
         angles=(0,),
     )
     y = np.stack([np.sin(x[:, 0]) + x[:, 1], x[:, 2]], axis=1) + 0.05 * rng.normal(size=(N, 2))
@@ -193,6 +193,6 @@ def shape_of(shape, output):
         shape.lengthscales[output][None],
         shape.signal[output][None],
         shape.noise[output][None],
-        shape.periodic,
+        shape.angular,
         shape.angles,
     )

@@ -1,4 +1,4 @@
-"""Squared exponentials with a lengthscale for every coordinate, one set for each output."""
+"""Squared exponentials with one lengthscale for every coordinate (ARD), for several outputs."""
 
 import equinox as eqx
 import jax
@@ -15,16 +15,23 @@ from kernelmdp.types import Key
 
 
 class ARDKernels(BatchedKernels):
-    """What a learned squared exponential is: one row an output.
+    """ARD squared exponentials with fixed parameters, one row for each output.
 
-    Coordinates in ``angles`` count by their cosine and sine after multiplication with the entry of
-    ``periodic``; lengthscales there are chords of the unit circle.
+    Coordinates in ``angles`` are multiplied by ``angular`` and embedded as cosine and sine. Their
+    lengthscales are chords of the unit circle.
+
+    Attributes:
+        lengthscales: The lengthscales.
+        signal: The signal's standard deviations.
+        noise: The noise's standard deviations.
+        angular: Factors that turn periodic coordinates into angles; 1 elsewhere.
+        angles: The positions of periodic coordinates.
     """
 
     lengthscales: Float[Array, "m d"]
     signal: Float[Array, " m"]
     noise: Float[Array, " m"]
-    periodic: Float[Array, " d"]
+    angular: Float[Array, " d"]
     angles: tuple[int, ...] = eqx.field(static=True)
 
     @property
@@ -32,15 +39,15 @@ class ARDKernels(BatchedKernels):
         return self.lengthscales.shape[1]
 
     def embed(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        """Coordinates, and behind them sines in the order of ``angles``."""
+        # Cosines replace the angles; sines follow all coordinates, in the order of ``angles``.
         if not self.angles:
             return points
         index = np.array(self.angles)
-        turned = points[:, index] * self.periodic[index].astype(points.dtype)[None, :]
-        return jnp.concatenate([points.at[:, index].set(jnp.cos(turned)), jnp.sin(turned)], axis=1)
+        angles = points[:, index] * self.angular[index].astype(points.dtype)[None, :]
+        return jnp.concatenate([points.at[:, index].set(jnp.cos(angles)), jnp.sin(angles)], axis=1)
 
     @property
-    def spread(self) -> Float[Array, "m p"]:
+    def embedded_lengthscales(self) -> Float[Array, "m p"]:
         """Lengthscales of the embedded coordinates."""
         if not self.angles:
             return self.lengthscales
@@ -51,12 +58,12 @@ class ARDKernels(BatchedKernels):
     def gram(
         self, first: Float[Array, "n p"], second: Float[Array, "k p"]
     ) -> Float[Array, "m n k"]:
-        def one(spread: Array, signal: Array) -> Array:
-            a, b = first / spread[None, :], second / spread[None, :]
+        def one_output(lengthscales: Array, signal: Array) -> Array:
+            a, b = first / lengthscales[None, :], second / lengthscales[None, :]
             half = 0.5 * (jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None, :])
             return signal**2 * fast_math.exp(jnp.minimum(a @ b.T - half, 0.0))
 
-        return jax.vmap(one)(self.spread, self.signal)
+        return jax.vmap(one_output)(self.embedded_lengthscales, self.signal)
 
     def variances(self, embedded: Float[Array, "n p"]) -> Float[Array, "#n m"]:
         return self.signal[None, :] ** 2
@@ -67,64 +74,77 @@ class ARDKernels(BatchedKernels):
         return self.signal**2
 
     def prior_draw(self, config: InducingConfig, *, keys: tuple[Key, Key, Key]) -> PriorDraw:
-        """Cosines with random frequencies, phases and heights."""
-        wave_key, phase_key, height_key = keys
-        m, p = self.spread.shape
+        frequency_key, phase_key, weight_key = keys
+        lengthscales = self.embedded_lengthscales
+        m, p = lengthscales.shape
         count, dtype = config.fourier_features, self.signal.dtype
-        fourier_features = jax.random.normal(wave_key, (m, count, p), dtype)
-        fourier_features = fourier_features / (2 * jnp.pi * self.spread[:, None, :])
+        frequencies = jax.random.normal(frequency_key, (m, count, p), dtype)
+        frequencies = frequencies / (2 * jnp.pi * lengthscales[:, None, :])
         phases = jax.random.uniform(phase_key, (m, count), dtype)
         size = self.signal[:, None] * jnp.sqrt(2 / count)
-        return FourierDraw(
-            fourier_features, phases, size * jax.random.normal(height_key, (m, count), dtype)
-        )
+        weights = size * jax.random.normal(weight_key, (m, count), dtype)
+        return FourierDraw(frequencies, phases, weights)
 
     def selection_kernel(self, points: Float[Array, "n d"]) -> "ARDKernels":
-        """The shortest lengthscale of any output along each coordinate."""
+        # Along each coordinate, the shortest lengthscale of any output.
         return ARDKernels(
             lengthscales=jnp.min(self.lengthscales, axis=0, keepdims=True),
             signal=jnp.ones(1),
             noise=jnp.ones(1),
-            periodic=self.periodic,
+            angular=self.angular,
             angles=self.angles,
         )
 
     def kernels(self) -> list[Kernel]:
-        found = []
+        expressions = []
         d = self.lengthscales.shape[1]
-        straight = [j for j in range(d) if j not in self.angles]
-        for own, signal in zip(np.asarray(self.lengthscales), np.asarray(self.signal), strict=True):
+        not_periodic = [j for j in range(d) if j not in self.angles]
+        rows = zip(np.asarray(self.lengthscales), np.asarray(self.signal), strict=True)
+        for lengthscales, signal in rows:
             parts: list[Kernel] = [
-                Periodic(own[j], period=2 * np.pi / float(self.periodic[j])).on([j])
+                Periodic(lengthscales[j], period=2 * np.pi / float(self.angular[j])).on([j])
                 for j in self.angles
             ]
-            if straight:
-                parts.append(SquaredExponential(own[straight]).on(straight))
+            if not_periodic:
+                parts.append(SquaredExponential(lengthscales[not_periodic]).on(not_periodic))
             product = parts[0]
             for part in parts[1:]:
                 product = product * part
-            found.append(float(signal) ** 2 * product)
-        return found
+            expressions.append(float(signal) ** 2 * product)
+        return expressions
 
 
 class FourierDraw(PriorDraw):
-    """Σ_w heights_w cos(2π(frequencies_wᵀ x + phases_w)), a set for every output."""
+    """Σ_w weights_w cos(2π(frequencies_wᵀ x + phases_w)), one sum for every output.
+
+    Attributes:
+        frequencies: The frequencies.
+        phases: The phases, in turns.
+        weights: The weights.
+    """
 
     frequencies: Float[Array, "m W p"]
     phases: Float[Array, "m W"]
-    heights: Float[Array, "m W"]
+    weights: Float[Array, "m W"]
 
     def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
-        periodic = jnp.einsum("mwp,np->mnw", self.frequencies, embedded) + self.phases[:, None, :]
-        return jnp.einsum("mnw,mw->nm", fast_math.cosine(periodic), self.heights)
+        turns = jnp.einsum("mwp,np->mnw", self.frequencies, embedded) + self.phases[:, None, :]
+        return jnp.einsum("mnw,mw->nm", fast_math.cosine(turns), self.weights)
 
 
 class ARDFamily(KernelFamily):
-    """The width of every axis, and the size of every output."""
+    """The family of ARD squared exponentials, in units of axes and outputs.
+
+    Attributes:
+        widths: The width of every axis, the unit of its lengthscale.
+        sizes: The size of every output, the unit of its signal and noise.
+        angular: Factors that turn periodic coordinates into angles; 1 elsewhere.
+        angles: The positions of periodic coordinates.
+    """
 
     widths: Float[Array, " d"]
     sizes: Float[Array, " m"]
-    periodic: Float[Array, " d"]
+    angular: Float[Array, " d"]
     angles: tuple[int, ...] = eqx.field(static=True)
 
     def parameter_priors(self, hyper_prior: HyperPrior) -> Float[np.ndarray, "m k 4"]:
@@ -132,16 +152,15 @@ class ARDFamily(KernelFamily):
         return np.tile(rows[None], (self.sizes.shape[0], 1, 1))
 
     def output(self, index: int) -> "ARDFamily":
-        return ARDFamily(self.widths, self.sizes[index][None], self.periodic, self.angles)
+        return ARDFamily(self.widths, self.sizes[index][None], self.angular, self.angles)
 
     def kernels_at(self, logs: Float[Array, "m k"]) -> ARDKernels:
-        """From logarithms of parameters in these units."""
         d = self.widths.shape[0]
         values = jnp.exp(logs)
         return ARDKernels(
             lengthscales=values[:, :d] * self.widths[None, :],
             signal=values[:, d] * self.sizes,
             noise=values[:, d + 1] * self.sizes,
-            periodic=self.periodic,
+            angular=self.angular,
             angles=self.angles,
         )

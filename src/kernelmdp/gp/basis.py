@@ -1,4 +1,4 @@
-"""Functions that span a kernel of finite rank: f(z) = g(z)ᵀw with w ~ N(0, root rootᵀ)."""
+"""Basis functions of a kernel of finite rank: f(z) = g(z)ᵀw with w ~ N(0, root rootᵀ)."""
 
 import abc
 import functools
@@ -19,7 +19,7 @@ from kernelmdp.types import Key
 
 
 class Basis(Module):
-    """g: points (n, d) -> values (n, r)."""
+    """The basis functions g, from points (n, d) to values (n, r)."""
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]: ...
@@ -27,12 +27,24 @@ class Basis(Module):
     def reweighted(
         self, root: Float[Array, "r r"], change: Callable[[Kernel], Kernel]
     ) -> Float[Array, "r r"]:
-        """The covariance of root⁻¹w when the kernel is changed; that of features stays I."""
+        """Compute the covariance of root⁻¹w after a change of the kernel.
+
+        Args:
+            root: The root of the covariance of w before.
+            change: Changes the kernel's parameters.
+
+        Returns:
+            The covariance. For features of a kernel it stays the identity.
+        """
         return jnp.eye(root.shape[0], dtype=root.dtype)
 
 
 class FeatureBasis(Basis):
-    """The features of a kernel of finite rank; weights are N(0, I)."""
+    """The features of a kernel of finite rank; weights are N(0, I).
+
+    Attributes:
+        kernel: The kernel.
+    """
 
     kernel: Kernel
 
@@ -41,7 +53,12 @@ class FeatureBasis(Basis):
 
 
 class NystromBasis(Basis):
-    """g_i(z) = k(z, u_i) for chosen points u_i; weights are N(0, K_UU⁻¹)."""
+    """g_i(z) = k(z, u_i) for chosen points u_i; weights are N(0, K_UU⁻¹).
+
+    Attributes:
+        kernel: k.
+        centres: The points u_i.
+    """
 
     kernel: Kernel
     centres: Float[Array, "r d"]
@@ -52,16 +69,19 @@ class NystromBasis(Basis):
     def reweighted(
         self, root: Float[Array, "r r"], change: Callable[[Kernel], Kernel]
     ) -> Float[Array, "r r"]:
-        """rootᵀ K(U, U) root, K the matrix of the changed kernel at the centres U."""
-        half = gram(change(self.kernel), self.centres, self.centres) @ root
-        found = root.T @ half
-        return 0.5 * (found + found.T)
+        product = gram(change(self.kernel), self.centres, self.centres) @ root
+        covariance = root.T @ product  # rootᵀ K(U, U) root with the changed kernel
+        return 0.5 * (covariance + covariance.T)
 
 
 class FourierBasis(Basis):
     """Random features of a stationary kernel: √(v/M) (cos ωᵀz, sin ωᵀz) for M drawn frequencies.
 
-    Approximate: the covariance errs by O(M^−½).
+    They are approximate: the error of the covariance is O(M^−½).
+
+    Attributes:
+        kernel: The kernel, with variance v.
+        frequencies: The frequencies ω.
     """
 
     kernel: Kernel
@@ -71,12 +91,17 @@ class FourierBasis(Basis):
         angles = points @ self.frequencies.T
         origin = jnp.zeros(points.shape[1:], points.dtype)
         variance = self.kernel.astype(points.dtype).variance(origin)
-        waves = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
-        return jnp.sqrt(variance / self.frequencies.shape[0]) * waves
+        features = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
+        return jnp.sqrt(variance / self.frequencies.shape[0]) * features
 
 
 class SumBasis(Basis):
-    """The basis of a sum of kernels."""
+    """The basis of a sum of kernels: the functions of both bases.
+
+    Attributes:
+        left: The basis of the first kernel.
+        right: The basis of the second kernel.
+    """
 
     left: Basis
     right: Basis
@@ -86,7 +111,12 @@ class SumBasis(Basis):
 
 
 class ProductBasis(Basis):
-    """The basis of a product of kernels: all products of two members."""
+    """The basis of a product of kernels: all products of two functions.
+
+    Attributes:
+        left: The basis of the first kernel.
+        right: The basis of the second kernel.
+    """
 
     left: Basis
     right: Basis
@@ -97,7 +127,12 @@ class ProductBasis(Basis):
 
 
 class ScaledBasis(Basis):
-    """The basis of c·k."""
+    """The basis of c·k.
+
+    Attributes:
+        basis: The basis of k.
+        factor: c.
+    """
 
     basis: Basis
     factor: Float[Array, ""]
@@ -107,10 +142,19 @@ class ScaledBasis(Basis):
 
 
 def prior_basis(kernel: Kernel, dimension: int, count: int, *, key: Key) -> Basis:
-    """A random finite basis g with E g(x)ᵀg(y) = k(x, y), for kernels that do not compile.
+    """Make a random finite basis g with E g(x)ᵀg(y) = k(x, y), for kernels that do not compile.
 
-    Stationary parts get ``count`` random frequencies, parts of finite rank their exact features,
-    and sums, products and multiples combine them.
+    Stationary parts get random frequencies, parts of finite rank their exact features. Sums,
+    products and multiples combine them.
+
+    Args:
+        kernel: k.
+        dimension: The number of coordinates of a point.
+        count: The number of random frequencies of each stationary part.
+        key: Decides the frequencies.
+
+    Returns:
+        The basis.
     """
     if kernel.feature_count(dimension) < math.inf:
         return FeatureBasis(kernel)
@@ -151,31 +195,58 @@ def _of_product(kernel: Product, dimension: int, count: int, key: Key) -> Basis:
 
 
 class BasisCache(Module):
-    """Values of a basis at points that are asked for again and again, such as those of a grid."""
+    """Values of a basis at points that are evaluated often, such as those of a grid.
+
+    Attributes:
+        points: The points.
+        values: The values of the basis.
+    """
 
     points: Float[Array, "n d"]
     values: Float[Array, "n r"]
 
     def matches(self, points: Float[Array, "k d"]) -> bool:
-        """Whether these may be the remembered points; decided by shape, while tracing."""
+        """Whether points may be the cached ones. Tracing knows only the shape, which decides.
+
+        Args:
+            points: (k, d).
+
+        Returns:
+            True if the shapes agree.
+        """
         return points.shape == self.points.shape
 
 
 class MomentCache(Module):
-    """Posterior means and variances at remembered points, kept up to date as data arrive."""
+    """Posterior means and variances at cached points, kept up to date as data arrive.
+
+    Attributes:
+        mean: The means.
+        variance: The variances.
+    """
 
     mean: Float[Array, "n p"]
     variance: Float[Array, " n"]
 
 
-def cached(
-    memory: BasisCache | None,
+def from_cache(
+    cache: BasisCache | None,
     points: Float[Array, "n d"],
     from_values: Callable[[Array], Any],
     from_points: Callable[[Array], Any],
 ) -> Any:
-    """A result from remembered values when the points are the remembered ones, bit for bit."""
-    if memory is None or not memory.matches(points):
+    """Compute a result from cached values if the points are the cached ones, bit for bit.
+
+    Args:
+        cache: The cache, or None.
+        points: (n, d).
+        from_values: Computes the result from values of the basis.
+        from_points: Computes the result from points.
+
+    Returns:
+        The result.
+    """
+    if cache is None or not cache.matches(points):
         return from_points(points)
-    same = jnp.array_equal(points, memory.points)
-    return lax.cond(same, lambda: from_values(memory.values), lambda: from_points(points))
+    same = jnp.array_equal(points, cache.points)
+    return lax.cond(same, lambda: from_values(cache.values), lambda: from_points(points))

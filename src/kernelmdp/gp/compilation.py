@@ -1,11 +1,11 @@
-"""Compile a kernel of infinite rank to finite rank on a domain, with a bound on the sup error.
+"""Compilation of a kernel of infinite rank to finite rank on a domain, with an error bound.
 
 Greedy pivoted Cholesky chooses centres u_1, u_2, ... where the residual k(x, x) − k_r(x, x) is
-largest; k_r(x, y) = k_U(x)ᵀ K_UU⁻¹ k_U(y). The residual k − k_r is itself a kernel, so
-|k(x, y) − k_r(x, y)| ≤ sup_x (k − k_r)(x, x) for all x, y: one supremum bounds every entry. It is
-taken over a fine net and carried to the continuum by ``KernelConstants.supremum``: then the error is
-"certified". With more than four coordinates, or a kernel without smoothness constants, it is the
-maximum over a dense low-discrepancy set and labelled "empirical".
+largest, with k_r(x, y) = k_U(x)ᵀ K_UU⁻¹ k_U(y). The residual k − k_r is itself a kernel, so
+|k(x, y) − k_r(x, y)| ≤ sup_x (k − k_r)(x, x) for all x, y. The supremum is measured on a fine net
+and extended to the whole domain by ``KernelConstants.supremum``; the error is then "certified".
+With more than four coordinates, or without smoothness constants, the error is the maximum over a
+dense low-discrepancy set, and is labelled "empirical".
 """
 
 import dataclasses
@@ -25,19 +25,29 @@ from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.factorisation import checked_cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import chunked, jit
 
-CANDIDATES = 8192  # points among which centres are chosen
-NET = 200_000  # points on which the residual is measured
-CHUNK = 512  # of which so many at a time
+#: Number of points among which centres are chosen. Cost and memory are proportional to it.
+CANDIDATES = 8192
+#: Number of points on which the residual is measured: 21 for each axis in four dimensions.
+NET = 200_000
+#: Number of these points treated at once, so that intermediate arrays fit into cache.
+CHUNK = 512
+#: Largest dimension in which a net is fine enough to certify the error.
 CERTIFIED_DIMENSION = 4
-ROUNDING = 1e-13  # of κ: allowance for rounding in the residual, and the smallest tolerance
+#: Allowance for rounding in the residual, as a share of κ, and the smallest tolerance.
+ROUNDING = 1e-13
 
 
 @dataclasses.dataclass(frozen=True)
 class Compilation:
-    """A kernel of finite rank close to the one asked for.
+    """A kernel of finite rank close to a given kernel.
 
-    ``error`` bounds |k(x, y) − k_r(x, y)| over the domain: by proof when ``kind`` is "certified",
-    by measurement on many points when it is "empirical".
+    Attributes:
+        kernel: The given kernel k.
+        domain: The domain.
+        centres: The centres U, (r, d).
+        root: A matrix with root rootᵀ = K_UU⁻¹.
+        error: A bound of |k(x, y) − k_r(x, y)| over the domain.
+        kind: "certified" if the bound is proved, "empirical" if it was measured at many points.
 
     >>> import kernelmdp as km
     >>> compiled = compile_kernel(km.kernel("se(0.5)"), domain=km.Box([0.0], [1.0]), tolerance=1e-3)
@@ -48,13 +58,13 @@ class Compilation:
     kernel: Kernel
     domain: Domain
     centres: np.ndarray
-    root: np.ndarray  # root rootᵀ = K_UU⁻¹
+    root: np.ndarray
     error: float
     kind: str
 
     @property
     def rank(self) -> int:
-        """Number of centres."""
+        """The number of centres."""
         return len(self.centres)
 
     def __repr__(self) -> str:
@@ -64,9 +74,21 @@ class Compilation:
 def compile_kernel(
     kernel: Kernel, domain: Domain, *, tolerance: float = 1e-6, rank_limit: int = 1000
 ) -> Compilation:
-    """Centres until the residual on the candidates is at most ``tolerance``.
+    """Compile a kernel: add centres until the residual on candidates is at most the tolerance.
 
-    CompilationError when that needs more than ``rank_limit`` centres. Results are remembered.
+    Results are cached.
+
+    Args:
+        kernel: The kernel.
+        domain: The domain.
+        tolerance: The largest residual.
+        rank_limit: The largest number of centres.
+
+    Returns:
+        The compiled kernel with its error.
+
+    Raises:
+        CompilationError: If more than ``rank_limit`` centres are needed.
 
     >>> from kernelmdp import Box, kernels
     >>> compile_kernel(kernels.SquaredExponential(0.5), Box([0.0], [1.0])).kind
@@ -83,7 +105,7 @@ def compile_kernel(
 
 @dataclasses.dataclass(frozen=True)
 class _UnhashedKernel:
-    """Carries a kernel past the cache, whose key is its structure and numbers."""
+    """Passes a kernel to a cached function whose key is the kernel's structure and numbers."""
 
     kernel: Kernel
 
@@ -96,17 +118,17 @@ class _UnhashedKernel:
 
 @functools.lru_cache(maxsize=128)
 def _compile(
-    _key: Any, held: _UnhashedKernel, domain: Domain, tolerance: float, rank_limit: int
+    _key: Any, unhashed: _UnhashedKernel, domain: Domain, tolerance: float, rank_limit: int
 ) -> Compilation:
-    kernel = held.kernel.astype(jnp.float64)
-    small = domain.dimension < CERTIFIED_DIMENSION or domain.finite
-    candidates = domain.net(CANDIDATES)[0] if small else domain.spread(CANDIDATES)
-    chosen, left = pivots(kernel, candidates, tolerance=tolerance, limit=rank_limit)
-    if left > tolerance and len(chosen) == rank_limit:
+    kernel = unhashed.kernel.astype(jnp.float64)
+    use_net = domain.dimension < CERTIFIED_DIMENSION or domain.finite
+    candidates = domain.net(CANDIDATES)[0] if use_net else domain.spread(CANDIDATES)
+    chosen, residual = pivots(kernel, candidates, tolerance=tolerance, limit=rank_limit)
+    if residual > tolerance and len(chosen) == rank_limit:
         raise CompilationError(
             f"{kernel} needs more than rank_limit = {rank_limit} centres for tolerance "
-            f"{tolerance:g} (residual {left:.1e}); use engine='exact', a larger rank_limit or a "
-            "larger tolerance"
+            f"{tolerance:g} (residual {residual:.1e}); use engine='exact', a larger rank_limit or "
+            "a larger tolerance"
         )
     centres = candidates[chosen]
     factor = checked_cholesky(
@@ -136,8 +158,17 @@ def _compile(
 def pivots(
     kernel: Kernel, candidates: np.ndarray, *, tolerance: float, limit: int
 ) -> tuple[list[int], float]:
-    """Indices of centres, each where the residual variance given those before is largest, until
-    it is at most ``tolerance`` or there are ``limit`` of them; and the residual that is left."""
+    """Choose centres by pivoted Cholesky: each where the residual variance is largest.
+
+    Args:
+        kernel: The kernel.
+        candidates: Points to choose from, (n, d).
+        tolerance: Stop when the residual is at most this.
+        limit: The largest number of centres.
+
+    Returns:
+        Indices of the centres, and the largest residual.
+    """
     points = jnp.asarray(candidates)
     residual = np.array(variances(kernel, points))
     floor = max(tolerance, ROUNDING * float(residual.max()))
@@ -156,7 +187,7 @@ def pivots(
 
 @jit
 def _largest_residual(kernel: Kernel, centres: Any, factor: Any, points: Any) -> Any:
-    """max over the points of k(x, x) − k_r(x, x), and of k(x, x)."""
+    """The maxima over points of k(x, x) − k_r(x, x) and of k(x, x)."""
 
     def largest(z: Any) -> Any:
         solved = solve_lower(factor, gram(kernel, centres, z))

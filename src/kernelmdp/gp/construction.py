@@ -1,4 +1,4 @@
-"""Making a posterior: which engine, laid out how, compiled to what."""
+"""Construction of posteriors: the choice of engines, their layout and compilation."""
 
 import math
 import warnings
@@ -24,10 +24,14 @@ from kernelmdp.kernels import Kernel, KernelBase, OutputKernel
 from kernelmdp.kernels.base import IndependentPart
 from kernelmdp.numerics.checks import as_dtype, choice, integer, positive, positive_number
 
+#: The engines that a user can choose.
 ENGINES = ("auto", "exact", "finite rank", "compiled")
+#: Largest rank of a compiled kernel by default. Prediction costs its square for each point.
 RANK_LIMIT = 1000
-# Below LITTLE·κ the noise no longer keeps a 64-bit factor positive definite by itself.
-LITTLE, JITTER = 1e-8, 1e-10
+#: Noise variance, as a share of κ, below which a 64-bit factor may lose positive definiteness.
+LITTLE = 1e-8
+#: Jitter added in that case, as a share of κ.
+JITTER = 1e-10
 
 
 def posterior(
@@ -42,13 +46,29 @@ def posterior(
     rank_limit: int = RANK_LIMIT,
     dtype: Any = "float64",
 ) -> Posterior:
-    """The prior GP(mean, kernel), ready to be conditioned.
+    """Make the prior GP(mean, kernel), which you can condition on data.
 
-    A kernel of finite rank uses its features. Any other is compiled on ``domain`` to finite rank,
-    to ``tolerance`` (a thousandth of the noise variance unless given), when that takes at most
-    ``rank_limit`` centres; else the exact engine is used. ``posterior.engine`` says which one.
-    Without a domain give ``dimension``, the number of coordinates.
-    ``noise_variance`` is one number, or one for each output.
+    A kernel of finite rank uses its features. Any other kernel is compiled on ``domain`` to finite
+    rank, if that takes at most ``rank_limit`` centres. Otherwise the exact engine is used.
+    ``posterior.engine`` says which one.
+
+    Args:
+        kernel: The kernel, of one or several outputs.
+        noise_variance: λ: one number, or one for each output.
+        domain: Where points lie. A kernel is compiled on it.
+        dimension: The number of coordinates, if there is no domain.
+        mean: The prior mean: None or "zero", "identity", or a function of one point.
+        engine: "auto", "exact", "finite rank" or "compiled".
+        tolerance: The error allowed for a compiled kernel; by default a thousandth of λ.
+        rank_limit: The largest rank of a compiled kernel.
+        dtype: "float64" or "float32".
+
+    Returns:
+        The prior, a posterior without data.
+
+    Raises:
+        ArgumentError: If an argument is invalid, or the engine does not suit the kernel.
+        ShapeError: If ``noise_variance`` does not fit the outputs.
 
     >>> import kernelmdp as km
     >>> prior = km.gp.posterior(
@@ -59,7 +79,7 @@ def posterior(
     0.98 0.10 compiled 2
     """
     engine = choice("engine", engine, ENGINES)
-    number = as_dtype(dtype)
+    precision = as_dtype(dtype)
     if not isinstance(kernel, KernelBase):
         raise ArgumentError(
             "kernel", "a kernel (kernelmdp.kernel makes one from text)", repr(kernel)
@@ -72,37 +92,38 @@ def posterior(
     if dimension is None:
         raise ArgumentError("dimension", "the number of coordinates, or a domain", None)
     dimension = integer("dimension", dimension, least=1)
-    for own in kernel.parts():
-        own.require_dimension(dimension)
+    for scalar_kernel in kernel.parts():
+        scalar_kernel.require_dimension(dimension)
     outputs = kernel.outputs
-    noise = positive("noise_variance", noise_variance).astype(number)
+    noise = positive("noise_variance", noise_variance).astype(precision)
     if noise.shape not in ((), (1,), (outputs,)):
         raise ShapeError("noise_variance", f"one number or {outputs}", f"{noise.shape[0]} numbers")
     noise = jnp.broadcast_to(noise, (outputs,))
     layout, parts = _arrange(kernel, noise, dimension)
     largest = kernel.variance_bound(domain or Box([-1.0] * dimension, [1.0] * dimension))
     if tolerance is None:
-        top = largest if math.isfinite(largest) else 1.0
-        tolerance = min(max(1e-3 * float(jnp.min(noise)), 1e-10 * top), 1e-4 * top)
+        scale = largest if math.isfinite(largest) else 1.0
+        tolerance = min(max(1e-3 * float(jnp.min(noise)), 1e-10 * scale), 1e-4 * scale)
     if domain is not None and domain.finite and math.isfinite(largest):
-        tolerance = min(tolerance, 1e-12 * largest)  # finitely many points: as good as exact
+        tolerance = min(tolerance, 1e-12 * largest)  # on finitely many points, as good as exact
     settings = _Settings(
         domain=None if domain is None else layout.row_domain(domain),
         dimension=layout.row_dimension(dimension),
         tolerance=positive_number("tolerance", tolerance),
         rank_limit=integer("rank_limit", rank_limit, least=1),
-        dtype=number,
+        dtype=precision,
     )
-    made = [_make(part, engine, settings) for part in parts]
-    names = {one.name for one in made}
-    if len(names) > 1 and "exact" in names:  # one contract: all outputs with one engine
-        made = [_make(part, "exact", settings) for part in parts]
+    built = [_build_engine(part, engine, settings) for part in parts]
+    names = {result.name for result in built}
+    if len(names) > 1 and "exact" in names:  # all outputs must use one kind of engine
+        built = [_build_engine(part, "exact", settings) for part in parts]
         names = {"exact"}
     name = "compiled" if "compiled" in names else names.pop()
+    kinds = ["exact", "certified", "empirical"]
     return Posterior(
         kernel=kernel,
-        layout=_cast(layout, number),
-        engines=tuple(one.engine for one in made),
+        layout=_cast(layout, precision),
+        engines=tuple(result.engine for result in built),
         mean=as_mean(mean, outputs, dimension),
         noise_variance=noise,
         jitter=_jitter(largest, noise, name),
@@ -110,9 +131,9 @@ def posterior(
         domain=domain,
         dimension=dimension,
         engine=name,
-        rank=max(one.rank for one in made),
-        error=max(one.error for one in made),
-        error_kind=max((one.kind for one in made), key=["exact", "certified", "empirical"].index),
+        rank=max(result.rank for result in built),
+        error=max(result.error for result in built),
+        error_kind=max((result.error_kind for result in built), key=kinds.index),
     )
 
 
@@ -124,12 +145,12 @@ class _Settings(NamedTuple):
     dtype: Any
 
 
-class _Made(NamedTuple):
+class _BuiltEngine(NamedTuple):
     engine: Engine
     name: str
     rank: float
     error: float
-    kind: str
+    error_kind: str
 
 
 def _cast(tree: Any, dtype: Any) -> Any:
@@ -139,55 +160,58 @@ def _cast(tree: Any, dtype: Any) -> Any:
 def _arrange(
     kernel: Kernel | OutputKernel, noise: Array, dimension: int
 ) -> tuple[Layout, tuple[IndependentPart, ...]]:
-    """The cheapest layout that is exact, and what each of its engines is for."""
-    split = kernel.decompose(same_noise=bool(jnp.all(noise == noise[0])))
-    if split is None:
+    """The cheapest exact layout, and the kernel of each of its engines."""
+    decomposition = kernel.decompose(same_noise=bool(jnp.all(noise == noise[0])))
+    if decomposition is None:
         return DenseLayout(kernel.outputs), (IndependentPart(kernel.as_scalar(dimension)),)
-    if split.axes is None:
-        return SharedLayout(kernel.outputs), split.parts
-    return RotatedLayout(kernel.outputs, split.axes), split.parts
+    if decomposition.axes is None:
+        return SharedLayout(kernel.outputs), decomposition.parts
+    return RotatedLayout(kernel.outputs, decomposition.axes), decomposition.parts
 
 
-def _make(part: IndependentPart, engine: str, settings: _Settings) -> _Made:
+def _build_engine(part: IndependentPart, engine: str, settings: _Settings) -> _BuiltEngine:
     """The engine of ``part.copies`` functions with kernel scale·kernel."""
     domain, dimension, tolerance, rank_limit, dtype = settings
     scale = part.length**2
     kernel = _cast(part.kernel, dtype)
     rank = kernel.feature_count(dimension)
-    spread = math.sqrt(scale)
+    deviation = math.sqrt(scale)
     if engine == "finite rank" and rank == math.inf:
         raise ArgumentError("engine", "'compiled' or 'exact' for a kernel of infinite rank", engine)
     if kernel.cell_count is not None and engine in ("auto", "finite rank"):
         variance = scale * kernel.variance(jnp.zeros(dimension, dtype))
         table = TableEngine.prior(kernel, jnp.asarray(variance, dtype), part.copies)
-        return _Made(table, "finite rank", rank, 0.0, "exact")
+        return _BuiltEngine(table, "finite rank", rank, 0.0, "exact")
     if rank <= rank_limit and engine in ("auto", "finite rank"):
-        root = spread * jnp.eye(int(rank), dtype=dtype)
+        root = deviation * jnp.eye(int(rank), dtype=dtype)
         weights = WeightEngine.prior(FeatureBasis(kernel), root, part.copies)
-        return _Made(weights, "finite rank", rank, 0.0, "exact")
+        return _BuiltEngine(weights, "finite rank", rank, 0.0, "exact")
     if engine == "compiled" and domain is None:
         raise ArgumentError("domain", "a domain to compile the kernel on", None)
     if engine in ("auto", "compiled") and domain is not None:
         try:
-            made = compile_kernel(
+            compiled = compile_kernel(
                 part.kernel, domain, tolerance=tolerance / scale, rank_limit=rank_limit
             )
         except CompilationError:
             if engine == "compiled":
                 raise
         else:
-            basis = NystromBasis(kernel, jnp.asarray(made.centres, dtype))
-            root = spread * jnp.asarray(made.root, dtype)
+            basis = NystromBasis(kernel, jnp.asarray(compiled.centres, dtype))
+            root = deviation * jnp.asarray(compiled.root, dtype)
             weights = WeightEngine.prior(basis, root, part.copies)
-            return _Made(weights, "compiled", made.rank, made.error * scale, made.kind)
+            error = compiled.error * scale
+            return _BuiltEngine(weights, "compiled", compiled.rank, error, compiled.kind)
     scaled = kernel if scale == 1.0 else _cast(kernel * scale, dtype)
     exact = ExactEngine.prior(scaled, dimension, part.copies, dtype)
-    return _Made(exact, "exact", rank, 0.0, "exact")
+    return _BuiltEngine(exact, "exact", rank, 0.0, "exact")
 
 
 def _jitter(largest: float, noise: Array, engine: str) -> float:
-    """Added to the noise in the exact engine when that alone would not keep a factor positive
-    definite. In 32 bits there is no such amount that is also negligible: the factor is checked."""
+    """The jitter of the exact engine: positive if the noise is too small for a stable factor.
+
+    In 32 bits no stabilising jitter is negligible, so none is added. The factor is checked instead.
+    """
     smallest = float(jnp.min(noise))
     if engine != "exact" or noise.dtype != jnp.float64 or smallest >= LITTLE * largest:
         return 0.0

@@ -1,8 +1,8 @@
-"""What a posterior engine does: rows in, moments, gain and function draws out.
+"""The contract of posterior engines: rows in; moments, information gain and draws out.
 
-An engine knows rows of scalar observations y = f(x) + noise and nothing of outputs, means or
-units. Targets have p columns that share one factorisation: p functions with the same kernel, seen
-at the same points. Engines are immutable pytrees; ``condition`` returns another engine.
+An engine knows rows of scalar observations y = f(x) + noise. It does not know outputs, prior means
+or units. Targets have p columns that share one factorisation: p functions with the same kernel,
+observed at the same points. Engines are immutable pytrees; ``condition`` returns a new engine.
 """
 
 import abc
@@ -18,21 +18,31 @@ from kernelmdp.types import Key
 
 
 class PosteriorFunction(Module):
-    """A drawn function: the same value at the same point, at every call."""
+    """The posterior mean, or a draw, as a function: the same value at the same point, always."""
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]: ...
 
-    def with_memory(self, memory: Any) -> "PosteriorFunction":
-        """The same function, faster at remembered points."""
+    def with_cache(self, cache: Any) -> "PosteriorFunction":
+        """Return the same function, faster at cached points.
+
+        Args:
+            cache: The cache of an engine, or None.
+
+        Returns:
+            The function.
+        """
         return self
 
 
 class Engine(Module):
-    """The posterior of p functions with one kernel, given rows seen so far.
+    """The posterior of p functions with one kernel, given the observed rows.
 
-    An engine whose columns have kernels of their own is laid out by ``ColumnLayout``. Its noise variances
-    are (h, p), its variances (n, p) and its covariances (p, n, n); its gain is that of all columns.
+    If the columns have different kernels, the layout is ``ColumnLayout``. Noise variances are then
+    (h, p), variances (n, p) and covariances (p, n, n), and the gain is that of all columns.
+
+    Attributes:
+        count: The number of rows.
     """
 
     count: eqx.AbstractVar[Int[Array, ""]]
@@ -41,78 +51,169 @@ class Engine(Module):
     def condition(
         self, points: Float[Array, "h d"], targets: Float[Array, "h p"], noise: Float[Array, " h"]
     ) -> "Engine":
-        """The engine after rows with these noise variances."""
+        """Condition on rows.
+
+        Args:
+            points: Points x, (h, d).
+            targets: Observations, (h, p).
+            noise: Noise variances, (h,).
+
+        Returns:
+            The engine after these rows.
+        """
 
     @abc.abstractmethod
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-        """Posterior means and the variance of f (noise not included), which the columns share."""
+        """Compute posterior means and variances.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            Means (n, p), and variances of f without noise (n,), which the columns share.
+        """
 
     @abc.abstractmethod
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
-        """Joint posterior covariance of f at the points."""
+        """Compute the joint posterior covariance of f.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            The covariance, (n, n).
+        """
 
     @abc.abstractmethod
     def mean_function(self) -> PosteriorFunction:
-        """The posterior mean as a function of its own: cheaper than ``moments``."""
+        """Return the posterior mean as a function, which is cheaper than ``moments``.
+
+        Returns:
+            The function.
+        """
 
     @abc.abstractmethod
     def draw(self, frequencies: int, *, key: Key) -> PosteriorFunction:
-        """One function from the posterior; ``frequencies`` matters to approximate draws only."""
+        """Draw one function from the posterior.
+
+        Args:
+            frequencies: The number of random frequencies, for approximate draws only.
+            key: Decides the draw.
+
+        Returns:
+            The function.
+        """
 
     @property
     def exact_draws(self) -> bool:
-        """Whether ``draw`` has the law of the posterior, or approximates it."""
+        """Whether ``draw`` has exactly the law of the posterior."""
         return True
 
     @abc.abstractmethod
     def draw_at(
         self, points: Float[Array, "n d"], draws: int, *, key: Key
     ) -> Float[Array, "draws n p"]:
-        """Joint draws of the values at finitely many points."""
+        """Draw values at finitely many points jointly.
+
+        Args:
+            points: (n, d).
+            draws: The number of draws.
+            key: Decides the draws.
+
+        Returns:
+            The values, (draws, n, p).
+        """
 
     @abc.abstractmethod
     def gain(self) -> Float[Array, ""]:
-        """½ ln|I + K/λ| of the rows, for one column."""
+        """Compute the information gain ½ ln|I + K/λ| of the rows, for one column.
+
+        Returns:
+            The gain.
+        """
 
     @abc.abstractmethod
     def reserve(self, rows: int) -> "Engine":
-        """The same posterior with room for that many more rows."""
+        """Reserve memory for more rows.
+
+        Args:
+            rows: The number of rows to come.
+
+        Returns:
+            The same posterior.
+        """
 
     @property
     def in_order_variances(self) -> Float[Array, " c"]:
-        """σ²_{t−1}(x_t), the variance of each value given the rows before it; 0 in padding."""
+        """σ²_{t−1}(x_t), the variance of each value given the rows before it; 0 in padding.
+
+        Raises:
+            UnknownPropertyError: If the engine does not have them.
+        """
         raise UnknownPropertyError("in-order variances are kept by the exact engine, one factor")
 
     def prior_variance(self, points: Float[Array, "n d"]) -> Float[Array, " n"] | None:
-        """k(x, x) where variances are what is left of it, so that they may cancel; else None."""
+        """Return k(x, x), if posterior variances are differences from it and may cancel.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            Prior variances (n,), or None for an engine whose variances cannot cancel.
+        """
         return None
 
     def weight_form(self, dimension: int) -> tuple[Basis, Float[Array, "r r"]] | None:
-        """g and root with f(z) = g(z)ᵀ root ξ, ξ ~ N(0, I), before any data; None without such."""
+        """Return g and root with f(z) = g(z)ᵀ root ξ, ξ ~ N(0, I), before any data.
+
+        Args:
+            dimension: The number of coordinates of a point.
+
+        Returns:
+            g and root, or None for an engine without weights.
+        """
         return None
 
-    # Some engines can remember what they need at points that are asked for again and again.
+    # Some engines can cache feature values at points that are evaluated often.
 
     @property
     def cached(self) -> Any:
-        """What is remembered, or None."""
+        """The cache, or None."""
         return None
 
-    def memory_of(self, points: Float[Array, "n d"]) -> Any:
-        """What is worth remembering of these points, or None."""
+    def cache_for(self, points: Float[Array, "n d"]) -> Any:
+        """Compute what is worth caching at some points.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            The cache, or None for an engine without caches.
+        """
         return None
 
-    def with_memory(self, memory: Any) -> "Engine":
-        """The same posterior with this memory."""
+    def with_cache(self, cache: Any) -> "Engine":
+        """Return the same posterior with a cache.
+
+        Args:
+            cache: The cache, or None.
+
+        Returns:
+            The engine.
+        """
         return self
 
-    def with_known_moments(self) -> "Engine":
-        """The same posterior, keeping means and variances at remembered points up to date."""
+    def with_cached_moments(self) -> "Engine":
+        """Return the same posterior, which keeps means and variances at cached points up to date.
+
+        Returns:
+            The engine.
+        """
         return self
 
     @property
     @abc.abstractmethod
     def factor_to_check(self) -> Array:
-        """An array that holds NaN when positive definiteness was lost."""
+        """An array that contains NaN if positive definiteness was lost."""

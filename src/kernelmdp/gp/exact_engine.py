@@ -1,9 +1,9 @@
-"""The exact engine: a Cholesky factor to which rows are appended and which is never refactored.
+"""The exact engine: a Cholesky factor to which rows are appended, without refactoring.
 
-With N rows seen and h new ones, C = L⁻¹K(X, X_new) and L' = [[L, 0], [Cᵀ, chol(K_new + Λ − CᵀC)]],
-at cost N²h. The diagonal of L reads off the variances in order, L_tt² = λ_t + σ²_{t−1}(x_t), and
-the gain, Σ ln L_tt − ½ Σ ln λ_t. Arrays have room for ``capacity`` rows, so that shapes change,
-and programs are compiled again, only when the capacity grows (by a quarter at a time).
+With N old and h new rows, C = L⁻¹K(X, X_new) and L' = [[L, 0], [Cᵀ, chol(K_new + Λ − CᵀC)]], at
+cost N²h. The diagonal of L contains the variances in time order, L_tt² = λ_t + σ²_{t−1}(x_t), and
+the gain, Σ ln L_tt − ½ Σ ln λ_t. Arrays have room for ``capacity`` rows. Shapes change, and
+programs are compiled again, only when the capacity grows, by a quarter at a time.
 """
 
 from typing import Any
@@ -26,15 +26,28 @@ from kernelmdp.numerics.factorisation import (
 from kernelmdp.numerics.modules import in_chunks, jit
 from kernelmdp.types import Key
 
-FIRST, STEP = 256, 128  # smallest capacity, and what growing capacities are multiples of
-BULK = 16  # the same for a large first batch, which should not pay for slack
-# Points predicted at once: so many that the substitution runs at full speed, within memory.
-CHUNK, ENTRIES = 256, 2**22
-JITTER = 1e-10  # of the largest variance, in joint draws of noiseless values
+#: Smallest capacity in rows.
+FIRST = 256
+#: Growing capacities are multiples of this number of rows.
+STEP = 128
+#: The same for a large batch, which should not pay for unused rows.
+BULK = 16
+#: Smallest number of points predicted at once: enough for a substitution at full speed.
+CHUNK = 256
+#: Number of entries of the kernel matrix in one chunk, which bounds memory.
+ENTRIES = 2**22
+#: Jitter in joint draws of noiseless values, as a share of the largest variance.
+JITTER = 1e-10
 
 
 class KernelMean(PosteriorFunction):
-    """k(z, X) coefficients."""
+    """The function k(z, X) coefficients.
+
+    Attributes:
+        kernel: k.
+        points: X, with padding.
+        coefficients: The coefficients of each column; 0 for padding.
+    """
 
     kernel: Kernel
     points: Float[Array, "c d"]
@@ -47,7 +60,15 @@ class KernelMean(PosteriorFunction):
 
 
 class PathwiseSample(PosteriorFunction):
-    """Matheron's rule: a prior draw with random features, plus k(z, X) coefficients."""
+    """A draw by Matheron's rule: a prior draw with random features, plus k(z, X) coefficients.
+
+    Attributes:
+        basis: The random features.
+        prior: Their weights in the prior draw.
+        kernel: k.
+        points: X, with padding.
+        coefficients: The coefficients of each column; 0 for padding.
+    """
 
     basis: Basis
     prior: Float[Array, "M p"]
@@ -56,27 +77,46 @@ class PathwiseSample(PosteriorFunction):
     coefficients: Float[Array, "c p"]
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        def some(z: Array) -> Array:
+        def evaluate(z: Array) -> Array:
             return (
                 self.basis(z) @ self.prior + gram(self.kernel, z, self.points) @ self.coefficients
             )
 
-        return in_chunks(some, points, CHUNK)
+        return in_chunks(evaluate, points, CHUNK)
 
 
 class ExactEngine(Engine):
-    """Posterior by Cholesky; rows beyond ``count`` are padding with an identity factor."""
+    """The posterior by a Cholesky factor. Rows beyond ``count`` are padding.
+
+    Attributes:
+        kernel: k.
+        points: Observed points.
+        noise: Noise variances of the rows; 1 for padding.
+        factor: The Cholesky factor L; the identity for padding.
+        whitened: L⁻¹ y.
+        count: The number of rows.
+    """
 
     kernel: Kernel
     points: Float[Array, "c d"]
     noise: Float[Array, " c"]
     factor: Float[Array, "c c"]
-    whitened: Float[Array, "c p"]  # L⁻¹ y
+    whitened: Float[Array, "c p"]
     count: Int[Array, ""]
 
     @staticmethod
     def prior(kernel: Kernel, dimension: int, columns: int, dtype: Any) -> "ExactEngine":
-        """No data yet."""
+        """Make an engine without data.
+
+        Args:
+            kernel: k.
+            dimension: d.
+            columns: p.
+            dtype: The precision.
+
+        Returns:
+            The engine.
+        """
         return ExactEngine(
             kernel=kernel,
             points=jnp.zeros((FIRST, dimension), dtype),
@@ -88,7 +128,7 @@ class ExactEngine(Engine):
 
     @property
     def capacity(self) -> int:
-        """Rows for which there is room."""
+        """The number of rows for which there is room."""
         return self.factor.shape[0]
 
     def reserve(self, rows: int) -> "ExactEngine":
@@ -100,18 +140,19 @@ class ExactEngine(Engine):
             capacity += max(capacity // 4 // STEP, 1) * STEP
         if rows > self.capacity // 4:
             capacity = -(-needed // BULK) * BULK
-        more = capacity - self.capacity
+        padding = capacity - self.capacity
         return ExactEngine(
             kernel=self.kernel,
-            points=jnp.pad(self.points, ((0, more), (0, 0))),
-            noise=jnp.pad(self.noise, (0, more), constant_values=1),
+            points=jnp.pad(self.points, ((0, padding), (0, 0))),
+            noise=jnp.pad(self.noise, (0, padding), constant_values=1),
             factor=_grown(self.factor, capacity),
-            whitened=jnp.pad(self.whitened, ((0, more), (0, 0))),
+            whitened=jnp.pad(self.whitened, ((0, padding), (0, 0))),
             count=self.count,
         )
 
     @property
-    def _seen(self) -> Array:
+    def _is_data(self) -> Array:
+        """1 for rows of data, 0 for padding."""
         return (jnp.arange(self.capacity, dtype=self.count.dtype) < self.count).astype(
             self.factor.dtype
         )
@@ -119,7 +160,7 @@ class ExactEngine(Engine):
     def _solved(self, points: Float[Array, "n d"]) -> Float[Array, "c n"]:
         """L⁻¹ K(X, points)."""
         return solve_lower(
-            self.factor, self._seen[:, None] * gram(self.kernel, self.points, points)
+            self.factor, self._is_data[:, None] * gram(self.kernel, self.points, points)
         )
 
     def condition(
@@ -142,7 +183,6 @@ class ExactEngine(Engine):
         )
 
     def prior_variance(self, points: Float[Array, "n d"]) -> Float[Array, " n"]:
-        """k(x, x), before any data."""
         return variances(self.kernel, points)
 
     def gain(self) -> Float[Array, ""]:
@@ -155,11 +195,11 @@ class ExactEngine(Engine):
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-        def some(z: Array) -> tuple[Array, Array]:
+        def moments(z: Array) -> tuple[Array, Array]:
             solved = self._solved(z)
             return solved.T @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=0)
 
-        return in_chunks(some, points, max(CHUNK, ENTRIES // self.capacity))
+        return in_chunks(moments, points, max(CHUNK, ENTRIES // self.capacity))
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         solved = self._solved(points)
@@ -173,50 +213,52 @@ class ExactEngine(Engine):
         return False
 
     def draw(self, frequencies: int, *, key: Key) -> PosteriorFunction:
-        """Approximate in law: the prior draw has random features, the update is exact."""
-        features, weights, noise = jax.random.split(key, 3)
+        # Approximate in law: the prior draw has random features. The update is exact.
+        feature_key, weight_key, noise_key = jax.random.split(key, 3)
         dtype, dimension = self.factor.dtype, self.points.shape[1]
-        basis = prior_basis(self.kernel.astype(dtype), dimension, frequencies, key=features)
+        basis = prior_basis(self.kernel.astype(dtype), dimension, frequencies, key=feature_key)
         values = basis(self.points)
         columns = self.whitened.shape[1]
-        prior = jax.random.normal(weights, (values.shape[1], columns), dtype)
-        errors = jax.random.normal(noise, (self.capacity, columns), dtype)
-        path = values @ prior + jnp.sqrt(self.noise)[:, None] * errors
-        return PathwiseSample(basis, prior, self.kernel, self.points, self._update(path))
+        prior = jax.random.normal(weight_key, (values.shape[1], columns), dtype)
+        errors = jax.random.normal(noise_key, (self.capacity, columns), dtype)
+        observed = values @ prior + jnp.sqrt(self.noise)[:, None] * errors
+        return PathwiseSample(basis, prior, self.kernel, self.points, self._update(observed))
 
-    def _update(self, path: Float[Array, "c p"]) -> Float[Array, "c p"]:
-        """(K + Λ)⁻¹(y − path) on the rows seen."""
-        seen = self._seen[:, None]
-        whitened = self.whitened - solve_lower(self.factor, seen * path)
-        return seen * solve_lower_transposed(self.factor, whitened)
+    def _update(self, observed: Float[Array, "c p"]) -> Float[Array, "c p"]:
+        """(K + Λ)⁻¹(y − observed) on the rows of data."""
+        is_data = self._is_data[:, None]
+        whitened = self.whitened - solve_lower(self.factor, is_data * observed)
+        return is_data * solve_lower_transposed(self.factor, whitened)
 
     def draw_at(
         self, points: Float[Array, "n d"], draws: int, *, key: Key
     ) -> Float[Array, "draws n p"]:
-        """Matheron's rule with an exact joint prior at the points and the data.
-
-        Runs eagerly on the rows seen only: exact draws cost (n + N)³, so compiling is no gain.
-        """
-        seen = self.trimmed()
-        values, noise = jax.random.split(key)
-        count, dtype, columns = points.shape[0], seen.factor.dtype, seen.whitened.shape[1]
-        together = jnp.concatenate([points, seen.points])
-        covariance = gram(seen.kernel, together, together)
+        # Matheron's rule with an exact joint prior at the points and the data. It runs eagerly on
+        # the rows of data: exact draws cost (n + N)³, so compilation would gain nothing.
+        trimmed = self.trimmed()
+        value_key, noise_key = jax.random.split(key)
+        count, dtype, columns = points.shape[0], trimmed.factor.dtype, trimmed.whitened.shape[1]
+        all_points = jnp.concatenate([points, trimmed.points])
+        covariance = gram(trimmed.kernel, all_points, all_points)
         jitter = JITTER * jnp.max(jnp.diagonal(covariance))
         root = checked_cholesky(
             covariance + jitter * jnp.eye(covariance.shape[0], dtype=dtype),
             "the prior covariance at the points and the data",
             "points may be too close together for a joint draw: use float64 or fewer points",
         )
-        normal = jax.random.normal(values, (draws, covariance.shape[0], columns), dtype)
+        normal = jax.random.normal(value_key, (draws, covariance.shape[0], columns), dtype)
         prior = jnp.einsum("ij,djp->dip", root, normal)
-        errors = jax.random.normal(noise, (draws, seen.capacity, columns), dtype)
-        functions = prior[:, count:] + jnp.sqrt(seen.noise)[None, :, None] * errors
-        across = gram(seen.kernel, points, seen.points)
-        return prior[:, :count] + jax.vmap(lambda path: across @ seen._update(path))(functions)
+        errors = jax.random.normal(noise_key, (draws, trimmed.capacity, columns), dtype)
+        observed = prior[:, count:] + jnp.sqrt(trimmed.noise)[None, :, None] * errors
+        cross = gram(trimmed.kernel, points, trimmed.points)
+        return prior[:, :count] + jax.vmap(lambda draw: cross @ trimmed._update(draw))(observed)
 
     def trimmed(self) -> "ExactEngine":
-        """The same posterior without room to grow (one row of padding when there is no data)."""
+        """Return the same posterior without padding (one row of it if there are no data).
+
+        Returns:
+            The engine.
+        """
         rows = max(int(self.count), 1)
         return ExactEngine(
             kernel=self.kernel,
@@ -234,5 +276,5 @@ class ExactEngine(Engine):
 
 @jit
 def _grown(factor: Float[Array, "c c"], capacity: int) -> Float[Array, "C C"]:
-    """The factor with identity below. One program: a large array costs more to get than to fill."""
+    """The factor extended by an identity, in one program, so that it is allocated only once."""
     return lax.dynamic_update_slice(jnp.eye(capacity, dtype=factor.dtype), factor, (0, 0))

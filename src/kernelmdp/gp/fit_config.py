@@ -1,6 +1,6 @@
-"""The numbers by which kernels are fitted and posteriors built on centres, each with its reason.
+"""Numerical settings of fits and of posteriors on inducing points, each with its reason.
 
-They are plain settings: none is part of the mathematics. All are fixed when a program is compiled.
+None is part of the mathematics. All are fixed when a program is compiled.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from kernelmdp.numerics.checks import choice, integer, positive_number
 
 
 def _require(config: object, *, whole: tuple[str, ...], shares: tuple[str, ...]) -> None:
-    """ArgumentError unless fields are positive, these whole, and these below 1."""
+    """Raise ArgumentError unless fields are positive, some whole, and some below 1."""
     for name, value in vars(config).items():
         if name in whole:
             integer(name, value, least=1)
@@ -22,40 +22,48 @@ def _require(config: object, *, whole: tuple[str, ...], shares: tuple[str, ...])
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
-    """How ``fit`` looks for the parameters of a kernel.
+    """How ``fit`` searches for the parameters of a kernel.
+
+    Attributes:
+        steps: The number of steps of a search: one evaluation each ("bfgs"), or one or more
+            ("lbfgs"). A fit continues from the last one, so the first fit need not
+            converge. ``minimise`` says how far 25 steps get.
+        method: "bfgs" is ours, "lbfgs" is optax's. Ours compiles faster; optax's gets
+            further with more than three coordinates. All results so far were found with the
+            default.
+        longest: The longest step, in log-odds within the bounds. From the middle, 2 goes
+            three quarters of the way to a bound. Gradients far from a minimum can have any
+            size.
+        margin: Starts keep this share of the way to either bound away from it. At a bound
+            the log-odds are infinite and the gradient is zero. From 2 % a search can still
+            leave.
+        decrease: The share of the decrease promised by the gradient that a step must
+            achieve (Armijo). With the textbook value almost any descent is accepted.
+        shrink: The factor of a step that did not descend. An evaluation costs as much as a
+            step, so steps shrink faster than by the common factor 1/2.
+        curvature: The least curvature along a step that updates the Hessian. Below it
+            rounding decides the sign.
+        least_length: The least length by which a direction is divided. It only prevents a
+            division by zero.
+        jitter: Added to the noise variance in the likelihood, as a share of the signal
+            variance. It keeps matrices with repeated points positive definite in 64 bits.
+        from_medians: Whether a second search starts at the prior medians. The first, from
+            the last fit, may be in a local minimum that new data have made bad. The better
+            result is used.
 
     >>> SearchConfig(steps=50).steps
     50
     """
 
-    #: Steps of a search, of one evaluation each ("bfgs") or of one and more ("lbfgs"). A fit goes
-    #: on where the last one ended, so that a first one need not reach its minimum: ``minimise`` says
-    #: how far 25 steps get.
     steps: int = 25
-    #: "bfgs" is ours, "lbfgs" is optax's. Ours compiles faster, optax's gets further with more than
-    #: three coordinates; the default is what all results so far were found with.
     method: str = "bfgs"
-    #: Longest step, in log-odds within the bounds. From the middle, 2 goes three quarters of the
-    #: way to a bound: a slope far from the minimum may be of any size.
     longest: float = 2.0
-    #: Starts keep this share of the way to either bound away from it. At a bound the log-odds are
-    #: infinite and their slope is zero; at 2 % the search can still leave.
     margin: float = 0.02
-    #: Share of the decrease promised by the slope that a step must achieve (Armijo). The textbook
-    #: value: almost any descent is taken.
     decrease: float = 1e-4
-    #: Factor of a step that did not descend. An evaluation costs as much as a step, so steps
-    #: shrink faster than by the usual half.
     shrink: float = 0.3
-    #: Least curvature along a step that enters the model. Below it rounding decides the sign.
     curvature: float = 1e-10
-    #: Least length by which a direction is divided. It only prevents a division by zero.
     least_length: float = 1e-12
-    #: Added to the noise variance in the likelihood, as a share of the signal variance. Repeated
-    #: points stay positive definite in 64 bits.
     jitter: float = 1e-9
-    #: Whether a second search starts at the prior's medians. The first, from the last fit, may sit
-    #: in a local minimum that new data have made bad; the better of the two is kept.
     from_medians: bool = True
 
     def __post_init__(self) -> None:
@@ -67,22 +75,24 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrendConfig:
-    """How ``linear_trend`` finds levels and slopes.
+    """How ``linear_trend`` fits levels and slopes.
+
+    Attributes:
+        steep: The prior standard deviation of slopes, in units of the target's size over
+            the width of an axis. With 10 the prior hardly changes slopes that data show.
+        rounds: The number of rounds in which weights and residual variance are computed in
+            turn. The variance converges in three or four; further rounds cost nothing.
+        least_variance: The least residual variance, in units of the target's size. It keeps
+            the regression regular for a line without noise.
+        least_size: The least size of a target. It only prevents a division by zero.
 
     >>> TrendConfig().steep
     10.0
     """
 
-    #: Prior deviation of slopes, in units of the target's size over the width of an axis. Ten
-    #: leaves every slope that data show almost as they show it.
     steep: float = 10.0
-    #: Rounds in which weights and the variance they leave are found in turn. The variance settles
-    #: in three or four; the rest costs nothing.
     rounds: int = 10
-    #: Least variance of what is left, in units of the target's size. It keeps the regression
-    #: regular when the target is a line without noise.
     least_variance: float = 1e-6
-    #: Least size of a target. It only prevents a division by zero.
     least_size: float = 1e-12
 
     def __post_init__(self) -> None:
@@ -91,28 +101,34 @@ class TrendConfig:
 
 @dataclasses.dataclass(frozen=True)
 class InducingConfig:
-    """How posteriors on centres are computed.
+    """How posteriors on inducing points are computed.
+
+    Attributes:
+        jitter: Added to K(U, U), as a share of the signal variance. Inducing points may
+            repeat or nearly so. With 1e-8 the factor exists in 64 bits, and variances at
+            inducing points are wrong by that share.
+        fourier_features: The number of random features of a prior draw. They matter only
+            where there are no data, and set the cost of evaluating a draw. With 192 the
+            deviation there is right to a tenth.
+        most_features: The largest number of features of a prior draw of an expression,
+            whose products multiply them. It bounds the memory of evaluating a draw.
+        chunk: The number of points treated at once. Their rows of kernel values stay within
+            a processor's cache.
+        slack: Added to I in I − A⁻¹, whose smallest eigenvalues may round to less than
+            zero. It is a hundredth of the jitter.
+        least_variance: The least variance by which a column is divided when inducing points
+            are selected. Below it every point is explained, and the order of the others
+            does not matter.
 
     >>> InducingConfig(fourier_features=500).fourier_features
     500
     """
 
-    #: Added to K(U, U), as a share of the signal variance. Centres may repeat or nearly so; with
-    #: 1e-8 the factor exists in 64 bits, and variances at centres are wrong by that share.
     jitter: float = 1e-8
-    #: Random features of a prior draw. They matter only where there are no data, and set the cost
-    #: of a draw's value; with 192 the deviation there is right to a tenth.
     fourier_features: int = 192
-    #: Most features of a prior draw of an expression, whose products multiply them. It bounds the
-    #: memory of a draw's value.
     most_features: int = 4096
-    #: Points treated at once. Their rows of kernel values stay within a processor's cache.
     chunk: int = 1024
-    #: Added to I in I − A⁻¹, whose smallest eigenvalues round to less than zero. It is a hundredth
-    #: of the jitter.
     slack: float = 1e-10
-    #: Least variance by which a column is divided when centres are chosen. Below it every point is
-    #: explained, and the order of the rest does not matter.
     least_variance: float = 1e-12
 
     def __post_init__(self) -> None:
@@ -123,5 +139,9 @@ class InducingConfig:
         )
 
 
-#: The settings when none are given.
-SEARCH, TREND, INDUCING = SearchConfig(), TrendConfig(), InducingConfig()
+#: Default settings of a search.
+SEARCH = SearchConfig()
+#: Default settings of a trend.
+TREND = TrendConfig()
+#: Default settings of posteriors on inducing points.
+INDUCING = InducingConfig()

@@ -1,9 +1,9 @@
-"""Kernels that fit themselves: lengthscales, signal and noise by penalised marginal likelihood.
+"""Fitting of kernel parameters (lengthscales, signal, noise) by penalised marginal likelihood.
 
-For outputs measured in units of their own size, and inputs in units of the width of their axis, one
-prior has served everywhere it was tried: lengthscales log-normal about 0.2 √d, noise about a
-hundredth of the signal. Bounds keep a flat episode from making a function certain everywhere, or
-short lengthscales from making it unknown for ever.
+Outputs are in units of their size and inputs in units of the width of their axis. In these units
+one prior was good everywhere it was tried: lengthscales log-normal about 0.2 √d, noise about a
+hundredth of the signal. Parameters are bounded. Otherwise an episode of constant data would make a
+function certain everywhere, and short lengthscales would leave it unknown for ever.
 """
 
 import math
@@ -43,7 +43,15 @@ __all__ = [
 
 
 def prior_median(family: KernelFamily, hyper_prior: HyperPrior) -> Float[np.ndarray, "m k"]:
-    """Logarithms of the medians: parameters before any data."""
+    """Return the parameters before any data: logarithms of the prior medians.
+
+    Args:
+        family: The kernels.
+        hyper_prior: The priors of their parameters.
+
+    Returns:
+        Logarithms of the parameters of each output.
+    """
     return np.log(family.parameter_priors(hyper_prior)[:, :, 0])
 
 
@@ -57,23 +65,35 @@ def fit(
     *,
     config: SearchConfig = SEARCH,
 ) -> Float[np.ndarray, "m k"]:
-    """Logarithms of the parameters that explain the rows where ``counted`` is 1.
+    """Fit kernel parameters by maximum a posteriori.
 
-    Rows come in blocks, each taken as if it were of a function of its own: four times the rows for
-    four times the work, where one block of them all would take 64 times. The better of two
-    searches: from ``start``, and from the medians. One output after another: so one program serves
-    all, whatever their number.
+    Rows come in blocks, which are treated as independent: four blocks cost four times one block,
+    while one block of all rows would cost 64 times as much. The result is the better of two
+    searches, from ``start`` and from the prior medians. Outputs are fitted one after the other, so
+    that one program serves any number of them.
+
+    Args:
+        family: The kernels.
+        hyper_prior: The priors of their parameters.
+        points: (b, n, d) for b blocks.
+        targets: (b, n, m).
+        counted: 1 for rows that count, 0 for padding.
+        start: Logarithms of parameters at which a search starts.
+        config: How to search.
+
+    Returns:
+        Logarithms of the fitted parameters of each output.
     """
-    rows = family.parameter_priors(hyper_prior)
-    both = [np.asarray(start), prior_median(family, hyper_prior)]
-    starts = np.stack(both if config.from_medians else both[:1], axis=1)
-    found = []
-    for output, begin in enumerate(starts):
+    priors = family.parameter_priors(hyper_prior)
+    candidates = [np.asarray(start), prior_median(family, hyper_prior)]
+    starts = np.stack(candidates if config.from_medians else candidates[:1], axis=1)
+    fitted = []
+    for output, output_starts in enumerate(starts):
         blocks = points, targets[:, :, output], counted
-        own, about = family.output(output), jnp.asarray(rows[output])
-        logs = _fit(own, *blocks, jnp.asarray(begin), about, config)
-        found.append(np.asarray(logs))
-    return np.stack(found)
+        output_family, rows = family.output(output), jnp.asarray(priors[output])
+        logs = _fit(output_family, *blocks, jnp.asarray(output_starts), rows, config)
+        fitted.append(np.asarray(logs))
+    return np.stack(fitted)
 
 
 @jit
@@ -94,15 +114,23 @@ def _fit(
         free, value = minimise(loss, jnp.log(share) - jnp.log1p(-share), config)
         return bounded(free, rows), value
 
-    found, values = jax.lax.map(search, starts)
+    minimisers, values = jax.lax.map(search, starts)
     values = jnp.where(jnp.isfinite(values), values, jnp.inf)
     if len(starts) == 1:
-        return found[0]
-    return jnp.where(values[0] <= values[1], found[0], found[1])
+        return minimisers[0]
+    return jnp.where(values[0] <= values[1], minimisers[0], minimisers[1])
 
 
 def bounded(free: Float[Array, " k"], rows: Float[Array, "k 4"]) -> Float[Array, " k"]:
-    """Logarithms of parameters within the bounds of ``rows``, from any real numbers (log-odds)."""
+    """Convert unconstrained numbers (log-odds) to logarithms of parameters within bounds.
+
+    Args:
+        free: Any real numbers.
+        rows: Median, spread, lowest and highest value of each parameter.
+
+    Returns:
+        Logarithms of the parameters.
+    """
     low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
     return low + (high - low) * jax.nn.sigmoid(free)
 
@@ -115,23 +143,36 @@ def objective(
     rows: Float[Array, "k 4"],
     config: SearchConfig = SEARCH,
 ) -> Callable[[Array], Array]:
-    """What ``fit`` minimises for one output, as a function of log-odds within the bounds.
+    """Make the loss that ``fit`` minimises for one output.
 
-    −Σ_blocks ln p(y) + ½ Σ_j ((ln θ_j − ln median_j)/deviation_j)².
+    It is −Σ_blocks ln p(y) + ½ Σ_j ((ln θ_j − ln median_j)/spread_j)².
+
+    Args:
+        family: The kernel family of the output.
+        points: (b, n, d) for b blocks.
+        target: (b, n).
+        counted: 1 for rows that count, 0 for padding.
+        rows: Median, spread, lowest and highest value of each parameter.
+        config: Numerical settings.
+
+    Returns:
+        The loss as a function of log-odds within the bounds (see ``bounded``).
     """
     blocks = (points, target, counted)
 
     def loss(free: Array) -> Array:
-        found = bounded(free, rows)
-        penalty = 0.5 * jnp.sum(((found - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
-        shape = family.kernels_at(found[None, :])
-        return penalty - jnp.sum(jax.lax.map(lambda block: worth(shape, *block), blocks))
+        logs = bounded(free, rows)
+        penalty = 0.5 * jnp.sum(((logs - jnp.log(rows[:, 0])) / rows[:, 1]) ** 2)
+        kernels = family.kernels_at(logs[None, :])
+        return penalty - jnp.sum(
+            jax.lax.map(lambda block: block_likelihood(kernels, *block), blocks)
+        )
 
-    def worth(shape: BatchedKernels, x: Array, y: Array, count: Array) -> Array:
-        # Of data that are few the later blocks are empty, and should cost nothing.
+    def block_likelihood(kernels: BatchedKernels, x: Array, y: Array, count: Array) -> Array:
+        # With few data the later blocks are empty, and should cost nothing.
         return jax.lax.cond(
             jnp.any(count > 0),
-            lambda: log_likelihood(shape, x, y, count, jitter=config.jitter),
+            lambda: log_likelihood(kernels, x, y, count, jitter=config.jitter),
             lambda: jnp.zeros(()),
         )
 
@@ -139,33 +180,45 @@ def objective(
 
 
 def log_likelihood(
-    shape: BatchedKernels,
+    kernels: BatchedKernels,
     points: Float[Array, "n d"],
     targets: Float[Array, " n"],
     counted: Float[Array, " n"],
     *,
     jitter: float = SEARCH.jitter,
 ) -> Float[Array, ""]:
-    """ln p(y) of one output, with its slope; rows that do not count change nothing.
+    """Compute the log marginal likelihood ln p(y) of one output, with an explicit gradient.
 
-    The slope is ½ tr((ααᵀ − K⁻¹) dK), α = K⁻¹y, written out: to go back through the factorisation
-    would take several times as long.
+    The gradient is ½ tr((ααᵀ − K⁻¹) dK), α = K⁻¹y. Differentiation through the factorisation would
+    take several times as long.
+
+    Args:
+        kernels: The kernel and the noise of the output.
+        points: (n, d).
+        targets: (n,).
+        counted: 1 for rows that count, 0 for padding.
+        jitter: Added to the noise variance, as a share of the signal variance.
+
+    Returns:
+        ln p(y).
     """
-    x = shape.embed(points)
+    x = kernels.embed(points)
     pairs = counted[:, None] * counted[None, :]
-    inside = shape.gram(x, x)[0] * pairs
-    noise = shape.noise[0] ** 2 + jitter * shape.signal[0] ** 2
-    matrix = inside + jnp.diag(jnp.where(counted > 0, noise, 1.0))
-    fixed = jax.lax.stop_gradient(matrix)
-    factor = cholesky(fixed)
-    half = solve_lower(factor, jnp.eye(fixed.shape[0], dtype=fixed.dtype))
-    inverse = half.T @ half
+    covariance = kernels.gram(x, x)[0] * pairs
+    noise = kernels.noise[0] ** 2 + jitter * kernels.signal[0] ** 2
+    matrix = covariance + jnp.diag(jnp.where(counted > 0, noise, 1.0))
+    constant = jax.lax.stop_gradient(matrix)
+    factor = cholesky(constant)
+    inverse_factor = solve_lower(factor, jnp.eye(constant.shape[0], dtype=constant.dtype))
+    inverse = inverse_factor.T @ inverse_factor
     y = counted * targets
     alpha = inverse @ y
-    size = jnp.sum(jnp.log(jnp.diagonal(factor)))
-    value = -0.5 * y @ alpha - size - 0.5 * jnp.sum(counted) * math.log(2 * math.pi)
-    slope = jnp.sum(0.5 * (jnp.outer(alpha, alpha) - inverse) * (matrix - fixed))
-    return value + slope
+    half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(factor)))
+    constants = 0.5 * jnp.sum(counted) * math.log(2 * math.pi)
+    value = -0.5 * y @ alpha - half_log_determinant - constants
+    # This term is 0. Its gradient is that of ln p(y).
+    gradient = jnp.sum(0.5 * (jnp.outer(alpha, alpha) - inverse) * (matrix - constant))
+    return value + gradient
 
 
 def linear_trend(
@@ -174,13 +227,21 @@ def linear_trend(
     *,
     config: TrendConfig = TREND,
 ) -> Float[np.ndarray, "d1 m"]:
-    """Levels and slopes of a Bayesian linear regression, for points in units of their axes.
+    """Fit levels and slopes by Bayesian linear regression.
 
-    Slopes are normal with deviation ``config.steep``, in units of the target's size; the variance
-    of what they do not explain is found with them.
+    Slopes have a normal prior with standard deviation ``config.steep``, in units of the target's
+    size. The variance of the residuals is estimated with them.
+
+    Args:
+        points: Points in units of their axes, (n, d).
+        targets: (n, m).
+        config: Numerical settings.
+
+    Returns:
+        A row of levels, then d rows of slopes.
     """
     rows = np.concatenate([np.ones((len(points), 1)), points], axis=1)
-    found = np.zeros((rows.shape[1], targets.shape[1]))
+    trend = np.zeros((rows.shape[1], targets.shape[1]))
     gram, identity = rows.T @ rows, np.eye(rows.shape[1])
     for output, target in enumerate(targets.T):
         size = max(float(np.sqrt(np.mean(target**2))), config.least_size)
@@ -188,10 +249,10 @@ def linear_trend(
         for _ in range(config.rounds):
             ridge = variance / config.steep**2 * identity
             weights = np.linalg.solve(gram + ridge, rows.T @ target / size)
-            left = float(np.mean((target / size - rows @ weights) ** 2))
-            variance = max(left, config.least_variance)
-        found[:, output] = size * weights
-    return found
+            residual = float(np.mean((target / size - rows @ weights) ** 2))
+            variance = max(residual, config.least_variance)
+        trend[:, output] = size * weights
+    return trend
 
 
 def fitting_blocks(
@@ -202,22 +263,42 @@ def fitting_blocks(
     blocks: int,
     key: Key,
 ) -> tuple[Float[Array, "b r d"], Float[Array, "b r m"], Float[Array, "b r"]]:
-    """Rows for ``fit``: blocks of ``most`` rows from all over the data, or all and padding."""
-    full = min(max(-(-len(points) // most), 1), blocks)
-    rows = subsample_rows(len(points), full * most, key=key)
-    places = np.arange(len(rows)) % full, np.arange(len(rows)) // full
-    found = []
-    for each in (points, targets, np.ones(len(points))):
-        room = np.zeros((blocks, most, *each.shape[1:]))
-        room[places] = each[rows]
-        found.append(jnp.asarray(room))
-    return found[0], found[1], found[2]
+    """Arrange data in blocks for ``fit``: a random subset, or all rows and padding.
+
+    Args:
+        points: (n, d).
+        targets: (n, m).
+        most: The number of rows of a block.
+        blocks: The number of blocks.
+        key: Decides the subset.
+
+    Returns:
+        Points, targets, and 1 for rows that count, 0 for padding.
+    """
+    used_blocks = min(max(-(-len(points) // most), 1), blocks)
+    rows = subsample_rows(len(points), used_blocks * most, key=key)
+    positions = np.arange(len(rows)) % used_blocks, np.arange(len(rows)) // used_blocks
+    arrays = []
+    for data in (points, targets, np.ones(len(points))):
+        array = np.zeros((blocks, most, *data.shape[1:]))
+        array[positions] = data[rows]
+        arrays.append(jnp.asarray(array))
+    return arrays[0], arrays[1], arrays[2]
 
 
 def subsample_rows(count: int, most: int, *, key: Key) -> np.ndarray:
-    """At most so many of ``count`` rows, the last one among them, in order."""
+    """Choose rows at random.
+
+    Args:
+        count: The number of rows.
+        most: The largest number of rows to choose.
+        key: Decides the choice.
+
+    Returns:
+        Indices in increasing order, the last row among them.
+    """
     if count <= most:
         return np.arange(count)
-    # NumPy's: JAX would compile a program for every count.
-    draws = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-    return np.append(np.sort(draws.choice(count - 1, most - 1, replace=False)), count - 1)
+    # NumPy's generator, because JAX would compile a program for every count.
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    return np.append(np.sort(rng.choice(count - 1, most - 1, replace=False)), count - 1)

@@ -1,8 +1,8 @@
-"""Any kernel expression with its parameters left free, to be fitted to data.
+"""Any kernel expression with free parameters, to be fitted to data.
 
-The given parameters are the medians of log-normal priors within relative bounds. Each output has a
-signal factor and a noise of its own besides, in units of its size. Fits and posteriors evaluate the
-expression itself: only draws of functions are approximate (random features, ``gp/basis.py``).
+The expression's parameters are the medians of log-normal priors within relative bounds. Each output
+also has a signal and a noise, in units of its size. Fits and posteriors evaluate the expression
+itself. Only draws of functions are approximate (random features, ``gp/basis.py``).
 """
 
 import functools
@@ -27,39 +27,51 @@ from kernelmdp.numerics.checks import integer, positive, positive_number
 from kernelmdp.numerics.modules import Module, changed
 from kernelmdp.types import Key
 
-#: Belief about a place that an output's expression does not use, where another's does.
+#: Prior of a padding parameter: expressions of other outputs may have more parameters.
 UNUSED = LogNormalPrior(1.0, 1.0, 0.5, 2.0)
 
 
 class Template(Module):
-    """A kernel expression of which some array leaves are free."""
+    """A kernel expression with some free array leaves.
+
+    Attributes:
+        kernel: The expression.
+        free: Indices of the free leaves.
+    """
 
     kernel: Kernel
-    free: tuple[int, ...] = eqx.field(static=True)  # places of the free leaves
+    free: tuple[int, ...] = eqx.field(static=True)
 
     @property
-    def given(self) -> Float[Array, " k"]:
-        """The free parameters, as they were given."""
+    def initial_values(self) -> Float[Array, " k"]:
+        """The values of the free parameters in the expression."""
         leaves = jax.tree.leaves(self.kernel)
-        return jnp.concatenate([jnp.ravel(leaves[place]) for place in self.free] or [jnp.zeros(0)])
+        return jnp.concatenate([jnp.ravel(leaves[index]) for index in self.free] or [jnp.zeros(0)])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Where each free parameter stands in the expression, such as ``left.lengthscale[0]``."""
+        """The path of each free parameter in the expression, such as ``left.lengthscale[0]``."""
         leaves = jax.tree_util.tree_leaves_with_path(self.kernel)
-        found = []
-        for path, leaf in (leaves[place] for place in self.free):
-            where = jax.tree_util.keystr(path).removeprefix(".")
-            found += [where] if leaf.ndim == 0 else [f"{where}[{j}]" for j in range(leaf.size)]
-        return tuple(found)
+        names = []
+        for path, leaf in (leaves[index] for index in self.free):
+            name = jax.tree_util.keystr(path).removeprefix(".")
+            names += [name] if leaf.ndim == 0 else [f"{name}[{j}]" for j in range(leaf.size)]
+        return tuple(names)
 
     def filled(self, values: Float[Array, " k"]) -> Kernel:
-        """The expression with these parameters; those beyond its own are not read."""
+        """Insert parameters into the expression.
+
+        Args:
+            values: The parameters, and possibly padding behind them.
+
+        Returns:
+            The kernel.
+        """
         leaves, structure = jax.tree.flatten(self.kernel)
         start = 0
-        for place in self.free:
-            size = leaves[place].size
-            leaves[place] = values[start : start + size].reshape(leaves[place].shape)
+        for index in self.free:
+            size = leaves[index].size
+            leaves[index] = values[start : start + size].reshape(leaves[index].shape)
             start += size
         return jax.tree.unflatten(structure, leaves)
 
@@ -67,7 +79,12 @@ class Template(Module):
 class ExpressionKernels(BatchedKernels):
     """signal_i² times an expression, for each output i.
 
-    One template serves all outputs, or each output has its own.
+    Attributes:
+        templates: One expression for all outputs, or one for each.
+        values: The parameters of each output.
+        signal: The signal's standard deviations.
+        noise: The noise's standard deviations.
+        coordinates: The number of coordinates of a point.
     """
 
     templates: tuple[Template, ...]
@@ -81,28 +98,32 @@ class ExpressionKernels(BatchedKernels):
         return self.coordinates
 
     def _groups(self) -> list[tuple[Template, Float[Array, "g k"], slice]]:
-        """Outputs that share a template are treated as one batch."""
+        """Templates with the parameters and the slice of their outputs, treated as one batch."""
         if len(self.templates) == 1:
             return [(self.templates[0], self.values, slice(None))]
-        places = [slice(i, i + 1) for i in range(len(self.templates))]
-        return [(t, self.values[p], p) for t, p in zip(self.templates, places, strict=True)]
+        slices = [slice(i, i + 1) for i in range(len(self.templates))]
+        pairs = zip(self.templates, slices, strict=True)
+        return [(template, self.values[outputs], outputs) for template, outputs in pairs]
 
     def embed(self, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """The points themselves."""
         return points
 
     def gram(
         self, first: Float[Array, "n d"], second: Float[Array, "k d"]
     ) -> Float[Array, "m n k"]:
         parts = [
-            jax.vmap(lambda v, own=template: gram(own.filled(v), first, second))(values)
+            jax.vmap(lambda row, template=template: gram(template.filled(row), first, second))(
+                values
+            )
             for template, values, _ in self._groups()
         ]
         return self.signal[:, None, None] ** 2 * jnp.concatenate(parts)
 
     def variances(self, embedded: Float[Array, "n d"]) -> Float[Array, "n m"]:
         parts = [
-            jax.vmap(lambda v, own=template: variances(own.filled(v), embedded))(values)
+            jax.vmap(lambda row, template=template: variances(template.filled(row), embedded))(
+                values
+            )
             for template, values, _ in self._groups()
         ]
         return (self.signal[:, None] ** 2 * jnp.concatenate(parts)).T
@@ -110,30 +131,37 @@ class ExpressionKernels(BatchedKernels):
     def scale(
         self, embedded: Float[Array, "n d"], counted: Float[Array, " n"]
     ) -> Float[Array, " m"]:
-        """The largest variance, or the signal's square where there is none."""
+        # The largest variance, or the signal's square if all variances are 0.
         largest = jnp.max(self.variances(embedded) * counted[:, None], axis=0, initial=0.0)
         return jnp.where(largest > 0, largest, self.signal**2)
 
     def prior_draw(self, config: InducingConfig, *, keys: tuple[Key, Key, Key]) -> PriorDraw:
-        """Weights of exact features where parts have them, of random ones where they do not.
+        """Draw weights of features: exact features where parts have them, else random ones.
 
-        A product has the products of its parts' features: where these are more than
+        A product has all products of its parts' features. If these are more than
         ``config.most_features``, fewer frequencies are drawn.
 
+        Args:
+            config: Number and size of random features.
+            keys: Keys for the basis, the weights, and one that is not used.
+
+        Returns:
+            The functions.
+
         Raises:
-            UnknownPropertyError: For a part with neither features nor a spectral law.
+            UnknownPropertyError: If a part has neither features nor a spectral law.
         """
         basis_key, weight_key, _ = keys
         m = self.signal.shape[0]
         basis_keys, weight_keys = jax.random.split(basis_key, m), jax.random.split(weight_key, m)
         bases, weights = [], []
-        for template, values, place in self._groups():
+        for template, values, outputs in self._groups():
             count = self._frequencies(template, config, basis_key)
-            made = functools.partial(self._basis, template, count)
-            bases.append(jax.vmap(made)(values, basis_keys[place]))
+            make_basis = functools.partial(self._basis, template, count)
+            bases.append(jax.vmap(make_basis)(values, basis_keys[outputs]))
             features = self._feature_count(template, count, basis_key)
             normal = functools.partial(jax.random.normal, shape=(features,), dtype=values.dtype)
-            weights.append(jax.vmap(normal)(weight_keys[place]))
+            weights.append(jax.vmap(normal)(weight_keys[outputs]))
         return FeatureDraw(tuple(bases), tuple(weights), self.signal)
 
     def _basis(self, template: Template, count: int, values: Array, key: Key) -> Basis:
@@ -146,19 +174,19 @@ class ExpressionKernels(BatchedKernels):
         return jax.eval_shape(evaluate, self.values[0], key, point).shape[1]
 
     def _frequencies(self, template: Template, config: InducingConfig, key: Key) -> int:
-        """As many as asked for, halved while they make too many features."""
+        """The number of frequencies in the settings, halved while there are too many features."""
         count = config.fourier_features
         while count > 1 and self._feature_count(template, count, key) > config.most_features:
             count //= 2
         return count
 
     def selection_kernel(self, points: Float[Array, "n d"]) -> "ExpressionKernels":
-        """The average of the outputs' kernels, each divided by its largest variance."""
+        # The average of the outputs' kernels, each divided by its largest variance.
         largest = self.scale(points, jnp.ones(points.shape[0], points.dtype))
         share = self.signal**2 / (largest * self.signal.shape[0])
         parts = [
-            template.filled(row) * share[place][j]
-            for template, rows, place in self._groups()
+            template.filled(row) * share[outputs][j]
+            for template, rows, outputs in self._groups()
             for j, row in enumerate(rows)
         ]
         total = functools.reduce(operator.add, parts)
@@ -171,60 +199,74 @@ class ExpressionKernels(BatchedKernels):
         )
 
     def kernels(self) -> list[Kernel]:
-        """The expressions with numbers in place."""
         factors = np.asarray(self.signal, float) ** 2
         filled = [template.filled(row) for template, rows, _ in self._groups() for row in rows]
         return [float(factor) * kernel for factor, kernel in zip(factors, filled, strict=True)]
 
 
 class FeatureDraw(PriorDraw):
-    """Features times weights, a set for every output; outputs with one template as one batch."""
+    """Features times weights for every output. Outputs with one template form one batch.
+
+    Attributes:
+        bases: The features of each batch.
+        weights: Their weights, (outputs, features) for each batch.
+        signal: The signal's standard deviations.
+    """
 
     bases: tuple[Basis, ...]
-    weights: tuple[Array, ...]  # (outputs, features) of each
+    weights: tuple[Array, ...]
     signal: Float[Array, " m"]
 
     def __call__(self, embedded: Float[Array, "n d"]) -> Float[Array, "n m"]:
         parts = [
-            jax.vmap(lambda own, weights: own(embedded) @ weights)(basis, rows)
+            jax.vmap(lambda features, weights: features(embedded) @ weights)(basis, rows)
             for basis, rows in zip(self.bases, self.weights, strict=True)
         ]
         return (self.signal[:, None] * jnp.concatenate(parts)).T
 
 
 class FreeKernel(KernelFamily):
-    """Expressions with free parameters; made by ``free_kernel``.
+    """Kernel expressions with free parameters, made by ``free_kernel``.
 
     A parameter vector holds the logarithms of the expression's parameters in the order of
-    ``names``, then that of the signal and of the noise in units of the output's size.
+    ``names``, then those of the signal and the noise in units of the output's size.
+
+    Attributes:
+        templates: One expression for all outputs, or one for each.
+        sizes: The size of each output.
+        dimension: The number of coordinates of a point.
+        width: The largest number of parameters of an expression.
+        spread: The standard deviation of the logarithm of a parameter.
+        bounds: Lowest and highest value of a parameter, relative to the initial one.
     """
 
     templates: tuple[Template, ...]
     sizes: Float[Array, " m"]
     dimension: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)  # parameters of the expression that has most
+    width: int = eqx.field(static=True)
     spread: float = eqx.field(static=True)
     bounds: tuple[float, float] = eqx.field(static=True)
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
-        """The free parameters of each template."""
+        """The names of the free parameters of each template."""
         return tuple(template.names for template in self.templates)
 
     def parameter_priors(self, hyper_prior: HyperPrior) -> Float[np.ndarray, "m k 4"]:
-        """Of the expression by the values given; of signal and noise as ``hyper_prior`` say."""
         low, high = self.bounds
-        found = []
+        rows = []
         for template in self.templates:
-            given = np.asarray(template.given, float)
-            own = [LogNormalPrior(each, self.spread, low * each, high * each) for each in given]
-            unused = [UNUSED] * (self.width - len(own))
-            found.append(np.array([*own, *unused, hyper_prior.signal, hyper_prior.noise]))
-        return np.stack(found * (self.sizes.shape[0] // len(found)))
+            priors = [
+                LogNormalPrior(value, self.spread, low * value, high * value)
+                for value in np.asarray(template.initial_values, float)
+            ]
+            padding = [UNUSED] * (self.width - len(priors))
+            rows.append(np.array([*priors, *padding, hyper_prior.signal, hyper_prior.noise]))
+        return np.stack(rows * (self.sizes.shape[0] // len(rows)))
 
     def output(self, index: int) -> "FreeKernel":
-        own = (self.templates[index % len(self.templates)],)
-        return changed(self, templates=own, sizes=self.sizes[index][None])
+        templates = (self.templates[index % len(self.templates)],)
+        return changed(self, templates=templates, sizes=self.sizes[index][None])
 
     def kernels_at(self, logs: Float[Array, "m k"]) -> ExpressionKernels:
         numbers = jnp.exp(logs)
@@ -246,28 +288,28 @@ def free_kernel(
     bounds: tuple[float, float] = (1 / 20, 20.0),
     fixed: Sequence[str] = ("period",),
 ) -> FreeKernel:
-    """The family of a kernel expression, for ``fit``, ``prior_median`` and ``inducing_posterior``.
+    """Make the family of a kernel expression, for ``fit`` and ``inducing_posterior``.
 
-    Free are all positive numbers and vectors of the expression (lengthscales, factors, constants;
-    periods where ``fixed`` does not name them). Whole matrices, as of ``coregional``, stay. The
-    sizes of the inputs are in the expression: lengthscales are in units of the coordinates.
+    All positive numbers and vectors of the expression are free, such as lengthscales, factors and
+    constants, unless ``fixed`` names them. Matrices, as of ``coregional``, are not fitted.
+    Lengthscales are in units of the coordinates.
 
     Args:
-        kernel: An expression for all outputs, or a list of one for each; with coordinates bound to
-            positions (``kernel.bind``).
-        sizes: The size of each output, (m,): the unit of its signal and its noise.
-        dimension: Number of coordinates of a point.
-        spread: Standard deviation of the logarithm of a parameter, about the value given.
-        bounds: Lowest and highest value of a parameter, in units of the value given.
+        kernel: An expression for all outputs, or a list with one for each. Names of coordinates
+            must be bound to positions (``kernel.bind``).
+        sizes: The size of each output, (m,), the unit of its signal and its noise.
+        dimension: The number of coordinates of a point.
+        spread: The standard deviation of the logarithm of a parameter.
+        bounds: Lowest and highest value of a parameter, relative to its value in the expression.
         fixed: Names of parameters that are not fitted.
 
     Returns:
-        A family: ``family.kernels_at(logs)`` are the kernels with fitted parameters.
+        The family. ``family.kernels_at(logs)`` gives kernels with fitted parameters.
 
     Raises:
-        ArgumentError: For names of coordinates that are not bound, a number of expressions that is
-            not that of the outputs, bounds that do not hold the value given.
-        ShapeError: For an expression that points of this dimension do not fit.
+        ArgumentError: If names of coordinates are not bound, if the number of expressions does not
+            fit the outputs, or if the bounds do not contain the initial values.
+        ShapeError: If the expression does not suit points of this dimension.
 
     >>> import kernelmdp as km
     >>> from kernelmdp.gp.fitting import DYNAMICS, fit, prior_median
@@ -276,9 +318,8 @@ def free_kernel(
     (('left.kernel.lengthscale',),)
     >>> x = np.random.default_rng(0).uniform(-1.0, 1.0, size=(1, 40, 2))
     >>> y = np.sin(3 * x[:, :, :1]) * x[:, :, 1:]
-    >>> logs = fit(
-    ...     family, DYNAMICS, *map(jnp.asarray, (x, y, np.ones((1, 40)))), prior_median(family, DYNAMICS)
-    ... )
+    >>> data = map(jnp.asarray, (x, y, np.ones((1, 40))))
+    >>> logs = fit(family, DYNAMICS, *data, prior_median(family, DYNAMICS))
     >>> family.kernels_at(jnp.asarray(logs)).kernels()[0].text().count("linear[1]")
     1
     """
@@ -290,14 +331,14 @@ def free_kernel(
     low, high = (positive_number("bounds", end) for end in bounds)
     if not low < 1 < high:
         raise ArgumentError("bounds", "a number below 1 and one above", bounds)
-    for each in kernels:
-        each.require_dimension(dimension)
-    templates = tuple(_template(each, tuple(fixed)) for each in kernels)
+    for expression in kernels:
+        expression.require_dimension(dimension)
+    templates = tuple(_template(expression, tuple(fixed)) for expression in kernels)
     return FreeKernel(
         templates=templates,
         sizes=size,
         dimension=dimension,
-        width=max(template.given.size for template in templates),
+        width=max(template.initial_values.size for template in templates),
         spread=positive_number("spread", spread),
         bounds=(low, high),
     )
@@ -305,9 +346,9 @@ def free_kernel(
 
 def _template(kernel: Kernel, fixed: tuple[str, ...]) -> Template:
     free = []
-    for place, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(kernel)):
+    for index, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(kernel)):
         name = jax.tree_util.keystr(path[-1:]).removeprefix(".")
-        number = eqx.is_inexact_array(leaf) and leaf.ndim <= 1
-        if number and name not in fixed and bool(np.all(np.asarray(leaf) > 0)):
-            free.append(place)
+        is_vector = eqx.is_inexact_array(leaf) and leaf.ndim <= 1
+        if is_vector and name not in fixed and bool(np.all(np.asarray(leaf) > 0)):
+            free.append(index)
     return Template(kernel, tuple(free))

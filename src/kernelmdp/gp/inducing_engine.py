@@ -1,14 +1,14 @@
-"""Posteriors on few centres, for kernels that are fitted to data and so change with it.
+"""The engine with inducing points, for kernels that are fitted to the data.
 
-Nothing is compiled on a domain: centres are data points. With φ_i(z) = L_i⁻¹ k_i(U, z),
-K_i(U, U) = L_i L_iᵀ, output i is
+Nothing is compiled on a domain: the inducing points U are data points. With φ_i(z) = L_i⁻¹ k_i(U, z)
+and K_i(U, U) = L_i L_iᵀ, output i is
 
     f_i(z) = φ_i(z)ᵀ v + rest_i(z),   v ~ N(0, I),   Var rest_i(z) = k_i(z, z) − |φ_i(z)|²,
 
-and data speak about v only: A_i = I + Σ_t φ_i φ_iᵀ/λ_i. While every data point is a centre this is
-the exact posterior, up to the jitter. Beyond, it is the projected process ("DTC"), whose variance
-far from all centres is that of the prior and never less; how far it is from the exact posterior is
-not known. Shapes depend on the number of centres alone.
+and data inform about v only: A_i = I + Σ_t φ_i φ_iᵀ/λ_i. While every data point is an inducing
+point, this is the exact posterior up to the jitter. With more data it is the projected process
+("DTC"). Its variance far from all inducing points is that of the prior and never less. Its distance
+from the exact posterior is not known. Shapes depend on the number of inducing points only.
 """
 
 import math
@@ -48,86 +48,127 @@ __all__ = [
 
 
 class InducingFunction(PosteriorFunction):
-    """Σ_u coefficients_u k(z, u), and for a draw what the centres do not pin down."""
+    """Σ_u coefficients_u k(z, u), plus a prior draw for functions that are drawn.
 
-    shape: BatchedKernels
+    Attributes:
+        kernels: The kernels of the outputs.
+        inducing_points: The embedded inducing points u.
+        coefficients: The coefficients of each output.
+        config: Numerical settings.
+        prior: The prior draw, or None for the mean.
+    """
+
+    kernels: BatchedKernels
     inducing_points: Float[Array, "R p"]
     coefficients: Float[Array, "m R"]
     config: InducingConfig = eqx.field(static=True)
     prior: PriorDraw | None = None
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
-        def some(z: Array) -> Array:
-            x = self.shape.embed(z)
+        def evaluate(z: Array) -> Array:
+            x = self.kernels.embed(z)
             values = jnp.einsum(
-                "mnr,mr->nm", self.shape.gram(x, self.inducing_points), self.coefficients
+                "mnr,mr->nm", self.kernels.gram(x, self.inducing_points), self.coefficients
             )
             return values if self.prior is None else values + self.prior(x)
 
-        return in_chunks(some, points, self.config.chunk)
+        return in_chunks(evaluate, points, self.config.chunk)
 
 
 class InducingEngine(Engine):
-    """Posterior of m functions with kernels of their own; see the module's text.
+    """The posterior of m functions with different kernels; see the module's text.
 
-    Laid out by ``ColumnLayout``: variances are (n, m), covariances (m, n, n), noise variances (h, m).
+    Its layout is ``ColumnLayout``: variances are (n, m), covariances (m, n, n) and noise variances
+    (h, m).
+
+    Attributes:
+        kernels: The kernels and the noise of the outputs.
+        inducing_points: The embedded inducing points U. Rows not in use are never read.
+        used: 1 for each inducing point in use, else 0.
+        root: L.
+        precision: A.
+        moment: Σ_t φ y/λ.
+        factor: C with A = C Cᵀ.
+        coefficients: The coefficients of the mean: mean(z) = k(z, U) coefficients.
+        variance_root: W with Var f(z) = k(z, z) − |k(z, U) W|².
+        count: The number of rows.
+        config: Numerical settings.
     """
 
-    shape: BatchedKernels
-    inducing_points: Float[Array, "R p"]  # embedded; rows of those not in use are never read
+    kernels: BatchedKernels
+    inducing_points: Float[Array, "R p"]
     used: Float[Array, " R"]
-    root: Float[Array, "m R R"]  # L
-    precision: Float[Array, "m R R"]  # A
-    pull: Float[Array, "m R"]  # Σ_t φ y/λ
-    factor: Float[Array, "m R R"]  # C, A = C Cᵀ
+    root: Float[Array, "m R R"]
+    precision: Float[Array, "m R R"]
+    moment: Float[Array, "m R"]
+    factor: Float[Array, "m R R"]
     coefficients: Float[Array, "m R"]
-    reach: Float[Array, "m R R"]  # W: Var f = k − |k(z, U) W|²
+    variance_root: Float[Array, "m R R"]
     count: Int[Array, ""]
     config: InducingConfig = eqx.field(static=True)
 
     @staticmethod
     def prior(
-        shape: BatchedKernels,
+        kernels: BatchedKernels,
         inducing_points: Float[Array, "R d"],
         used: Float[Array, " R"],
         config: InducingConfig = INDUCING,
     ) -> "InducingEngine":
-        """No data yet, with these points as centres where ``used`` is 1."""
-        x = shape.embed(inducing_points)
+        """Make an engine without data.
+
+        Args:
+            kernels: The kernels and the noise of the outputs.
+            inducing_points: The inducing points, (R, d).
+            used: 1 for each inducing point in use, else 0.
+            config: Numerical settings.
+
+        Returns:
+            The engine.
+        """
+        x = kernels.embed(inducing_points)
         pairs = used[:, None] * used[None, :]
         identity = jnp.eye(x.shape[0], dtype=x.dtype)
-        inside = shape.gram(x, x) * pairs[None]
-        scale = shape.scale(x, used)[:, None, None]
-        # An unused centre has variance 1 and no covariance: nothing is ever learned of it.
-        extra = jnp.where(used > 0, config.jitter, 1.0)
-        filled = inside + scale * identity[None] * extra[None, None, :]
-        m, r = shape.signal.shape[0], x.shape[0]
+        covariance = kernels.gram(x, x) * pairs[None]
+        scale = kernels.scale(x, used)[:, None, None]
+        # An unused point has variance 1 and no covariance, so nothing is learned at it.
+        diagonal = jnp.where(used > 0, config.jitter, 1.0)
+        covariance = covariance + scale * identity[None] * diagonal[None, None, :]
+        m, r = kernels.signal.shape[0], x.shape[0]
         empty = jnp.zeros((m, r), x.dtype)
         ones = jnp.broadcast_to(identity[None], (m, r, r))
         return InducingEngine(
-            shape=shape,
+            kernels=kernels,
             inducing_points=x,
             used=used,
-            root=jax.vmap(cholesky)(filled),
+            root=jax.vmap(cholesky)(covariance),
             precision=ones,
-            pull=empty,
+            moment=empty,
             factor=ones,
             coefficients=empty,
-            reach=jnp.zeros((m, r, r), x.dtype),
+            variance_root=jnp.zeros((m, r, r), x.dtype),
             count=jnp.zeros((), jnp.int32),
             config=config,
         )
 
     def _rows(self, x: Float[Array, "n p"]) -> Float[Array, "m n R"]:
-        """k(z, U), zero for centres not in use."""
-        return self.shape.gram(x, self.inducing_points) * self.used[None, None, :]
+        """k(z, U), zero for inducing points not in use."""
+        return self.kernels.gram(x, self.inducing_points) * self.used[None, None, :]
 
     def absorbed(
         self, points: Float[Array, "h d"], targets: Float[Array, "h m"], counted: Float[Array, " h"]
     ) -> "InducingEngine":
-        """After rows for which ``counted`` is 1, before ``finished``: only sums have changed."""
-        rows = self._rows(self.shape.embed(points)) * counted[None, :, None]
-        return self._with_rows(rows, targets.T, counted, self.shape.noise)
+        """Add rows to the sums. Call ``finished`` before you predict.
+
+        Args:
+            points: (h, d).
+            targets: (h, m).
+            counted: 1 for rows that count, 0 for padding.
+
+        Returns:
+            The engine with changed sums only.
+        """
+        rows = self._rows(self.kernels.embed(points)) * counted[None, :, None]
+        return self._with_rows(rows, targets.T, counted, self.kernels.noise)
 
     def _with_rows(
         self,
@@ -136,96 +177,103 @@ class InducingEngine(Engine):
         counted: Float[Array, " h"],
         noise: Float[Array, " m"],
     ) -> "InducingEngine":
-        """With more in the sums: rows k(z, U), targets, and one noise deviation an output."""
+        """Add rows k(z, U) and targets to the sums, with one noise deviation for each output."""
 
-        def one(root: Array, row: Array, target: Array, noise: Array) -> tuple[Array, Array]:
+        def one_output(root: Array, row: Array, target: Array, noise: Array) -> tuple[Array, Array]:
             values = solve_lower(root, row.T) / noise
             return values @ values.T, values @ (target * counted / noise)
 
-        more, pull = jax.vmap(one)(self.root, rows, targets, noise)
+        precision, moment = jax.vmap(one_output)(self.root, rows, targets, noise)
         return eqx.tree_at(
-            lambda e: (e.precision, e.pull, e.count),
+            lambda e: (e.precision, e.moment, e.count),
             self,
             (
-                self.precision + more,
-                self.pull + pull,
+                self.precision + precision,
+                self.moment + moment,
                 self.count + jnp.sum(counted).astype(self.count.dtype),
             ),
         )
 
     def finished(self) -> "InducingEngine":
-        """With what predictions need."""
+        """Compute what predictions need from the sums.
 
-        def one(root: Array, precision: Array, pull: Array) -> tuple[Array, Array, Array]:
+        Returns:
+            The engine, ready to predict.
+        """
+
+        def one_output(root: Array, precision: Array, moment: Array) -> tuple[Array, Array, Array]:
             identity = jnp.eye(root.shape[0], dtype=root.dtype)
             factor = cholesky(precision)
-            half = solve_lower(factor, identity)
-            weights = half.T @ (half @ pull)
-            learned = cholesky(identity * (1 + self.config.slack) - half.T @ half)  # I − A⁻¹
-            both = jnp.concatenate([learned, weights[:, None]], axis=1)
-            found = solve_lower_transposed(root, both)
-            return factor, found[:, -1], found[:, :-1]
+            inverse_factor = solve_lower(factor, identity)
+            weights = inverse_factor.T @ (inverse_factor @ moment)
+            inverse = inverse_factor.T @ inverse_factor
+            learned = cholesky(identity * (1 + self.config.slack) - inverse)  # of I − A⁻¹
+            columns = jnp.concatenate([learned, weights[:, None]], axis=1)
+            solved = solve_lower_transposed(root, columns)
+            return factor, solved[:, -1], solved[:, :-1]
 
-        factor, coefficients, reach = jax.vmap(one)(self.root, self.precision, self.pull)
+        factor, coefficients, variance_root = jax.vmap(one_output)(
+            self.root, self.precision, self.moment
+        )
         return eqx.tree_at(
-            lambda e: (e.factor, e.coefficients, e.reach),
+            lambda e: (e.factor, e.coefficients, e.variance_root),
             self,
-            (factor, coefficients * self.used[None, :], reach * self.used[None, :, None]),
+            (factor, coefficients * self.used[None, :], variance_root * self.used[None, :, None]),
         )
 
     def condition(
         self, points: Float[Array, "h d"], targets: Float[Array, "h m"], noise: Float[Array, "h m"]
     ) -> "InducingEngine":
-        """After rows with these noise variances, of each output its own.
-
-        Centres stay: rows that are none are taken in as far as the centres tell.
-        """
+        # Inducing points do not change. Other rows inform as far as inducing points represent them.
         deviations = jnp.sqrt(noise).T
-        rows = self._rows(self.shape.embed(points)) / deviations[:, :, None]
+        rows = self._rows(self.kernels.embed(points)) / deviations[:, :, None]
         counted, ones = jnp.ones_like(noise[:, 0]), jnp.ones_like(noise[0])
         return self._with_rows(rows, targets.T / deviations, counted, ones).finished()
 
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
-        """Means and variances, a column an output."""
-
-        def some(z: Array) -> tuple[Array, Array]:
-            x = self.shape.embed(z)
+        def moments(z: Array) -> tuple[Array, Array]:
+            x = self.kernels.embed(z)
             rows = self._rows(x)
             mean = jnp.einsum("mnr,mr->nm", rows, self.coefficients)
-            known = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.reach) ** 2, axis=2)
-            return mean, jnp.maximum(self.shape.variances(x) - known.T, 0.0)
+            learned = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.variance_root) ** 2, axis=2)
+            return mean, jnp.maximum(self.kernels.variances(x) - learned.T, 0.0)
 
-        return in_chunks(some, points, self.config.chunk)
+        return in_chunks(moments, points, self.config.chunk)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "m n n"]:
-        x = self.shape.embed(points)
-        known = jnp.einsum("mnr,mrs->mns", self._rows(x), self.reach)
-        return self.shape.gram(x, x) - jnp.einsum("mns,mks->mnk", known, known)
+        x = self.kernels.embed(points)
+        learned = jnp.einsum("mnr,mrs->mns", self._rows(x), self.variance_root)
+        return self.kernels.gram(x, x) - jnp.einsum("mns,mks->mnk", learned, learned)
 
     def mean_function(self) -> PosteriorFunction:
-        return InducingFunction(self.shape, self.inducing_points, self.coefficients, self.config)
+        return InducingFunction(self.kernels, self.inducing_points, self.coefficients, self.config)
 
     def draw(self, frequencies: int, *, key: Key) -> PosteriorFunction:
-        """Approximate in law: exact at the centres, between and beyond them random features
-        in place of the prior's draw."""
+        # Exact in law at the inducing points. Elsewhere random features approximate the prior.
         m, r = self.coefficients.shape
         weight_key, *keys = jax.random.split(key, 4)
         dtype = self.root.dtype
-        rough = self.shape.prior_draw(self.config, keys=(keys[0], keys[1], keys[2]))
-        there = rough(self.inducing_points) * self.used[:, None]  # (R, m)
+        prior = self.kernels.prior_draw(self.config, keys=(keys[0], keys[1], keys[2]))
+        prior_values = prior(self.inducing_points) * self.used[:, None]  # (R, m)
         noise = jax.random.normal(weight_key, (m, r), dtype)
 
-        def one(root: Array, factor: Array, pull: Array, own: Array, prior: Array) -> Array:
-            centred = solve_lower(factor, pull[:, None]) + own[:, None]
-            weights = solve_lower_transposed(factor, centred)
-            already = solve_lower(root, prior[:, None])
-            return solve_lower_transposed(root, weights - already)[:, 0]
+        def one_output(
+            root: Array, factor: Array, moment: Array, noise: Array, values: Array
+        ) -> Array:
+            whitened = solve_lower(factor, moment[:, None]) + noise[:, None]
+            weights = solve_lower_transposed(factor, whitened)
+            prior_weights = solve_lower(root, values[:, None])
+            return solve_lower_transposed(root, weights - prior_weights)[:, 0]
 
-        drawn = jax.vmap(one)(self.root, self.factor, self.pull, noise, there.T)
-        drawn = drawn * self.used[None, :]
-        return InducingFunction(self.shape, self.inducing_points, drawn, self.config, rough)
+        coefficients = jax.vmap(one_output)(
+            self.root, self.factor, self.moment, noise, prior_values.T
+        )
+        coefficients = coefficients * self.used[None, :]
+        return InducingFunction(
+            self.kernels, self.inducing_points, coefficients, self.config, prior
+        )
 
     @property
     def exact_draws(self) -> bool:
@@ -234,10 +282,10 @@ class InducingEngine(Engine):
     def draw_at(
         self, points: Float[Array, "n d"], draws: int, *, key: Key
     ) -> Float[Array, "draws n m"]:
-        """Mean and a Cholesky factor of the covariance: exact in law for this posterior."""
+        # Exact in law for this posterior, by a Cholesky factor of the covariance.
         mean, _ = self.moments(points)
-        everywhere = jnp.ones(points.shape[0], mean.dtype)
-        scale = self.config.jitter * self.shape.scale(self.shape.embed(points), everywhere)
+        counted = jnp.ones(points.shape[0], mean.dtype)
+        scale = self.config.jitter * self.kernels.scale(self.kernels.embed(points), counted)
         identity = jnp.eye(points.shape[0], dtype=mean.dtype)
         covariance = self.covariance(points) + scale[:, None, None] * identity[None]
         root = jax.vmap(cholesky)(covariance)
@@ -253,12 +301,14 @@ class InducingEngine(Engine):
 
     @property
     def complete(self) -> bool:
-        """Whether there are no more data than centres: with every data point among them, as
-        ``inducing_posterior`` is used for few data, the posterior is exact up to the jitter."""
+        """Whether there are at most as many data as inducing points.
+
+        If every data point is an inducing point, the posterior is exact up to the jitter.
+        """
         return int(self.count) <= int(jnp.sum(self.used))
 
     def gain(self) -> Float[Array, ""]:
-        """Σ_i ½ ln|A_i|."""
+        # Σ_i ½ ln|A_i|.
         return jnp.sum(jnp.log(jnp.diagonal(self.factor, axis1=1, axis2=2)))
 
     def reserve(self, rows: int) -> "InducingEngine":
@@ -270,7 +320,7 @@ class InducingEngine(Engine):
 
 
 def inducing_posterior(
-    shape: BatchedKernels,
+    kernels: BatchedKernels,
     inducing_points: Any,
     used: Any,
     points: Any,
@@ -280,52 +330,55 @@ def inducing_posterior(
     block: int,
     config: InducingConfig = INDUCING,
 ) -> Posterior:
-    """The posterior of these data, taken ``block`` rows at a time: no shape depends on how many.
+    """Make the posterior of data on inducing points.
 
-    Its ``error`` is infinite and of the kind "inducing": no bound is known of what few centres
-    leave out, so nothing that needs one may be claimed. It does not change as data outgrow the
-    centres, since programs are compiled for it; ``InducingEngine.complete`` tells. Draws are
-    approximate. Joint draws at points (``sample_at``) have the law of this posterior.
+    Rows are absorbed in blocks, so no shape depends on their number. The posterior's ``error`` is
+    infinite and of the kind "inducing": no bound of the approximation error is known, so nothing
+    that needs one may be claimed. ``error`` is the same for few data, because programs are compiled
+    for it; ``InducingEngine.complete`` tells whether the posterior is exact. Draws are approximate.
+    Joint draws at points (``sample_at``) have the law of this posterior.
 
     Args:
-        shape: Kernels and noise of the m outputs.
-        centres: Data points (R, d), and any numbers in rows that are not used.
-        used: 1 for each centre in use, else 0; shape (R,).
-        points: Where the functions were seen, (n, d).
-        targets: What was seen, (n, m).
-        scalar: Whether the one output has no axis of its own.
-        block: Rows taken at once.
-        config: Jitter, random features of draws, and points treated at once.
+        kernels: Kernels and noise of the m outputs.
+        inducing_points: Data points (R, d), and any numbers in rows that are not used.
+        used: 1 for each inducing point in use, else 0; shape (R,).
+        points: Observed points, (n, d).
+        targets: Observed values, (n, m).
+        scalar: Whether values have shape (n,) and not (n, 1).
+        block: The number of rows absorbed at once.
+        config: Numerical settings.
 
     Returns:
         A posterior whose ``engine`` is "inducing" and whose ``rank`` is R.
 
-    >>> shape = ARDKernels(jnp.array([[0.5]]), jnp.ones(1), jnp.full(1, 0.1), jnp.ones(1), angles=())
+    >>> one = jnp.ones(1)
+    >>> kernels = ARDKernels(jnp.array([[0.5]]), one, jnp.full(1, 0.1), one, angles=())
     >>> line = np.linspace(0.0, 1.0, 20)[:, None]
-    >>> known = inducing_posterior(
-    ...     shape, line[::5], np.ones(4), line, np.sin(line), scalar=True, block=16
+    >>> posterior = inducing_posterior(
+    ...     kernels, line[::5], np.ones(4), line, np.sin(line), scalar=True, block=16
     ... )
-    >>> known.engine, known.error_kind, known.count, known.sample(key=jax.random.key(0)).exact
-    ('inducing', 'inducing', 20, False)
+    >>> posterior.engine, posterior.error_kind, posterior.count
+    ('inducing', 'inducing', 20)
+    >>> posterior.sample(key=jax.random.key(0)).exact
+    False
     """
-    engine = _prior(shape, jnp.asarray(inducing_points), jnp.asarray(used), config)
+    engine = _prior(kernels, jnp.asarray(inducing_points), jnp.asarray(used), config)
     x, y = np.asarray(points, float), np.asarray(targets, float)
     for start in range(0, len(x), block):
-        piece, own = x[start : start + block], y[start : start + block]
-        short = block - len(piece)
-        counted = np.concatenate([np.ones(len(piece)), np.zeros(short)])
-        engine = _absorb(
-            engine, np.pad(piece, ((0, short), (0, 0))), np.pad(own, ((0, short), (0, 0))), counted
-        )
+        block_x, block_y = x[start : start + block], y[start : start + block]
+        padding = block - len(block_x)
+        counted = np.concatenate([np.ones(len(block_x)), np.zeros(padding)])
+        padded_x, padded_y = (np.pad(rows, ((0, padding), (0, 0))) for rows in (block_x, block_y))
+        engine = _absorb(engine, padded_x, padded_y, counted)
     engine = _finish(engine)
-    m, d = shape.signal.shape[0], shape.dimension
-    kernels = shape.kernels()
+    m, d = kernels.signal.shape[0], kernels.dimension
+    expressions = kernels.kernels()
     return Posterior(
-        kernel=kernels[0] if scalar else Independent(kernels),
+        kernel=expressions[0] if scalar else Independent(expressions),
         layout=ColumnLayout(m),
         engines=(engine,),
         mean=as_mean(None, m, d),
-        noise_variance=shape.noise**2,
+        noise_variance=kernels.noise**2,
         jitter=0.0,
         scalar=scalar,
         domain=None,
@@ -339,9 +392,9 @@ def inducing_posterior(
 
 @jit
 def _prior(
-    shape: BatchedKernels, inducing_points: Array, used: Array, config: InducingConfig
+    kernels: BatchedKernels, inducing_points: Array, used: Array, config: InducingConfig
 ) -> InducingEngine:
-    return InducingEngine.prior(shape, inducing_points, used, config)
+    return InducingEngine.prior(kernels, inducing_points, used, config)
 
 
 @jit

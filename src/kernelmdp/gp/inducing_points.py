@@ -1,4 +1,4 @@
-"""Which data points a posterior is built on: those that say most about the others."""
+"""Selection of inducing points among data points."""
 
 from typing import Any
 
@@ -13,27 +13,36 @@ from kernelmdp.numerics.modules import jit
 
 @jit
 def select_inducing_points(
-    shape: BatchedKernels,
+    kernels: BatchedKernels,
     points: Float[Array, "n d"],
     count: int,
     *,
     config: InducingConfig = INDUCING,
 ) -> Int[Array, " count"]:
-    """Places of points that say most about the others: greedy in the variance not yet explained.
+    """Select points greedily: each has the largest variance given those selected before.
 
-    The variance is that of ``shape.selection_kernel``: one kernel for all outputs.
+    The variance is that of ``kernels.selection_kernel``, one kernel for all outputs.
+
+    Args:
+        kernels: The kernels of all outputs.
+        points: The candidates, (n, d).
+        count: The number of points to select.
+        config: Numerical settings.
+
+    Returns:
+        Indices of the selected points.
     """
-    tight = shape.selection_kernel(points)
-    x = tight.embed(points)
+    kernel = kernels.selection_kernel(points)
+    x = kernel.embed(points)
 
-    def one(carry: tuple[Array, Array, Array], step: Array) -> tuple[Any, Array]:
-        left, columns, chosen = carry
-        best = jnp.argmax(left)
-        column = tight.gram(x, x[best][None, :])[0, :, 0] - columns @ columns[best]
-        column = column / jnp.sqrt(jnp.maximum(left[best], config.least_variance))
-        left = jnp.maximum(left - column**2, 0.0).at[best].set(-1.0)
-        return (left, columns.at[:, step].set(column), chosen), best
+    def select_one(carry: tuple[Array, Array, Array], step: Array) -> tuple[Any, Array]:
+        variances, columns, unused = carry
+        best = jnp.argmax(variances)
+        column = kernel.gram(x, x[best][None, :])[0, :, 0] - columns @ columns[best]
+        column = column / jnp.sqrt(jnp.maximum(variances[best], config.least_variance))
+        variances = jnp.maximum(variances - column**2, 0.0).at[best].set(-1.0)
+        return (variances, columns.at[:, step].set(column), unused), best
 
-    first = jnp.broadcast_to(tight.variances(x)[:, 0], x.shape[:1])
-    start = (first, jnp.zeros((x.shape[0], count)), jnp.zeros(()))
-    return jax.lax.scan(one, start, jnp.arange(count))[1]
+    prior_variances = jnp.broadcast_to(kernel.variances(x)[:, 0], x.shape[:1])
+    start = (prior_variances, jnp.zeros((x.shape[0], count)), jnp.zeros(()))
+    return jax.lax.scan(select_one, start, jnp.arange(count))[1]

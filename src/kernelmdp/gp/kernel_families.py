@@ -1,8 +1,8 @@
-"""What kernels that are fitted to data must offer: before the fit a family, after it kernels.
+"""The contracts of kernels that are fitted to data: a family before the fit, kernels after it.
 
-Two families exist: squared exponentials with a lengthscale for every coordinate (``ARDFamily``, fast)
-and any kernel expression with free parameters (``FreeKernel``). ``fit`` and ``inducing_posterior``
-know these contracts and nothing else of a kernel.
+There are two families: squared exponentials with one lengthscale for every coordinate
+(``ARDFamily``, fast), and any kernel expression with free parameters (``FreeKernel``). ``fit`` and
+``inducing_posterior`` use these contracts only.
 """
 
 import abc
@@ -19,15 +19,20 @@ from kernelmdp.types import Key
 
 
 class PriorDraw(Module):
-    """One function for each output, drawn from the prior. Approximate: random features."""
+    """One function for each output, drawn from the prior approximately, by random features."""
 
     @abc.abstractmethod
     def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
-        """Values at embedded points."""
+        """Evaluate the functions at embedded points."""
 
 
 class BatchedKernels(Module):
-    """Kernels of m independent outputs, with the noise of each. Parameters are arrays."""
+    """Kernels of m independent outputs, with the noise of each. Parameters are arrays.
+
+    Attributes:
+        signal: The signal's standard deviation of each output.
+        noise: The noise's standard deviation of each output.
+    """
 
     signal: eqx.AbstractVar[Float[Array, " m"]]
     noise: eqx.AbstractVar[Float[Array, " m"]]
@@ -35,57 +40,130 @@ class BatchedKernels(Module):
     @property
     @abc.abstractmethod
     def dimension(self) -> int:
-        """Number of coordinates of a point."""
+        """The number of coordinates of a point."""
 
     @abc.abstractmethod
     def embed(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        """Points in the coordinates that the methods below take."""
+        """Convert points to the coordinates that the other methods take.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            Embedded points, (n, p).
+        """
 
     @abc.abstractmethod
     def gram(
         self, first: Float[Array, "n p"], second: Float[Array, "k p"]
     ) -> Float[Array, "m n k"]:
-        """k_i between embedded points, for every output i."""
+        """Compute k_i between embedded points, for every output i.
+
+        Args:
+            first: (n, p).
+            second: (k, p).
+
+        Returns:
+            The matrices, (m, n, k).
+        """
 
     @abc.abstractmethod
     def variances(self, embedded: Float[Array, "n p"]) -> Float[Array, "#n m"]:
-        """k_i(z, z); one row when it is the same everywhere."""
+        """Compute k_i(z, z).
+
+        Args:
+            embedded: (n, p).
+
+        Returns:
+            The variances, (n, m), or one row if they are the same everywhere.
+        """
 
     @abc.abstractmethod
     def scale(
         self, embedded: Float[Array, "n p"], counted: Float[Array, " n"]
     ) -> Float[Array, " m"]:
-        """The size of k_i(z, z) where ``counted`` is 1: the unit of jitter. Never zero."""
+        """Compute the size of k_i(z, z), which is the unit of jitter and never zero.
+
+        Args:
+            embedded: (n, p).
+            counted: 1 for rows that count, 0 for padding.
+
+        Returns:
+            The size for each output.
+        """
 
     @abc.abstractmethod
     def prior_draw(self, config: InducingConfig, *, keys: tuple[Key, Key, Key]) -> PriorDraw:
-        """One function for each output, independent of one another."""
+        """Draw one function for each output, independently.
+
+        Args:
+            config: Number and size of random features.
+            keys: Keys for frequencies, phases and weights.
+
+        Returns:
+            The functions.
+        """
 
     @abc.abstractmethod
     def selection_kernel(self, points: Float[Array, "n d"]) -> "BatchedKernels":
-        """Kernels of one output, in which centres for all outputs are chosen among the points."""
+        """Make the kernel with which inducing points for all outputs are selected.
+
+        Args:
+            points: The candidates, (n, d).
+
+        Returns:
+            Kernels with one output.
+        """
 
     @abc.abstractmethod
     def kernels(self) -> list[Kernel]:
-        """The kernel of each output as an expression, for its text."""
+        """Return the kernel of each output as an expression, which has a text form.
+
+        Returns:
+            The kernels.
+        """
 
 
 class KernelFamily(Module):
-    """Kernels of m outputs whose parameters are still open, and what is believed of them.
+    """Kernels of m outputs with free parameters, and the priors of these parameters.
 
-    A parameter vector has k logarithms; the last is that of the noise, in units of the output.
+    A parameter vector has k logarithms. The last is that of the noise, in units of the output.
+
+    Attributes:
+        sizes: The unit of each output.
     """
 
     sizes: eqx.AbstractVar[Float[Array, " m"]]
 
     @abc.abstractmethod
     def parameter_priors(self, hyper_prior: HyperPrior) -> Float[np.ndarray, "m k 4"]:
-        """Median, log-deviation, low and high end of each parameter of each output."""
+        """Return the priors of all parameters as numbers.
+
+        Args:
+            hyper_prior: The priors of lengthscales, signal and noise.
+
+        Returns:
+            Median, spread, lowest and highest value of each parameter of each output.
+        """
 
     @abc.abstractmethod
     def output(self, index: int) -> "KernelFamily":
-        """The family of one output."""
+        """Return the family of one output.
+
+        Args:
+            index: The number of the output.
+
+        Returns:
+            The family.
+        """
 
     @abc.abstractmethod
     def kernels_at(self, logs: Float[Array, "m k"]) -> BatchedKernels:
-        """The kernels with these logarithms of parameters."""
+        """Make the kernels with given parameters.
+
+        Args:
+            logs: Logarithms of the parameters.
+
+        Returns:
+            The kernels.
+        """

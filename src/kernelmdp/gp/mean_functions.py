@@ -1,4 +1,4 @@
-"""Prior mean functions: zero, "the next state is the current one", or the user's own."""
+"""Prior mean functions: zero, the current state, a linear trend, or the user's function."""
 
 import abc
 from collections.abc import Callable
@@ -15,14 +15,18 @@ from kernelmdp.types import Point
 
 
 class Mean(Module):
-    """A known function subtracted from targets and added to predictions."""
+    """A known function that is subtracted from targets and added to predictions."""
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]: ...
 
 
 class ZeroMean(Mean):
-    """0 everywhere."""
+    """0 everywhere.
+
+    Attributes:
+        outputs: m.
+    """
 
     outputs: int = eqx.field(static=True)
 
@@ -31,7 +35,11 @@ class ZeroMean(Mean):
 
 
 class IdentityMean(Mean):
-    """The first m coordinates: the state stays where it is, and learning is of increments."""
+    """The first m coordinates: the state does not change, and increments are learned.
+
+    Attributes:
+        outputs: m.
+    """
 
     outputs: int = eqx.field(static=True)
 
@@ -40,18 +48,28 @@ class IdentityMean(Mean):
 
 
 class TrendMean(Mean):
-    """The state and an affine function of the point: increments that keep their trend."""
+    """The state plus a linear function of the point: increments with a linear trend.
+
+    Attributes:
+        slopes: The slopes.
+        level: The constants.
+    """
 
     slopes: Float[Array, "d m"]
     level: Float[Array, " m"]
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
-        own = points @ self.slopes.astype(points.dtype) + self.level[None, :].astype(points.dtype)
-        return points[:, : own.shape[1]] + own
+        trend = points @ self.slopes.astype(points.dtype) + self.level[None, :].astype(points.dtype)
+        return points[:, : trend.shape[1]] + trend
 
 
 class ConstantMean(Mean):
-    """The same number for every output, everywhere."""
+    """The same number for every output, everywhere.
+
+    Attributes:
+        value: The number.
+        outputs: m.
+    """
 
     value: float = eqx.field(static=True)
     outputs: int = eqx.field(static=True)
@@ -61,23 +79,40 @@ class ConstantMean(Mean):
 
 
 class FunctionMean(Mean):
-    """The user's function of one point, giving one number or m of them."""
+    """The user's function of one point, with one value or m values.
+
+    Attributes:
+        function: The function.
+        outputs: m.
+    """
 
     function: Callable[[Point], Any] = eqx.field(static=True)
     outputs: int = eqx.field(static=True)
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
-        def one(point: Point) -> Any:
+        def at_point(point: Point) -> Any:
             value = jnp.atleast_1d(jnp.asarray(self.function(point), points.dtype))
             if value.shape != (self.outputs,):
                 raise ShapeError("mean", f"{self.outputs} numbers for a point", value.shape)
             return value
 
-        return jax.vmap(one)(points)
+        return jax.vmap(at_point)(points)
 
 
 def as_mean(mean: Any, outputs: int, dimension: int) -> Mean:
-    """None or "zero", "identity", a function of one point, or a Mean."""
+    """Convert a user's prior mean to a ``Mean``.
+
+    Args:
+        mean: None or "zero", "identity", a function of one point, or a ``Mean``.
+        outputs: m.
+        dimension: The number of coordinates of a point.
+
+    Returns:
+        The mean.
+
+    Raises:
+        ArgumentError: If it is none of these, or "identity" with more outputs than coordinates.
+    """
     if mean is None or mean == "zero":
         return ZeroMean(outputs)
     if mean == "identity":

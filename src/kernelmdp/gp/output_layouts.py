@@ -1,10 +1,11 @@
-"""How m outputs are laid over scalar engines.
+"""Layouts: how m outputs are represented by scalar engines.
 
-- Shared: k ⊗ identity with one noise variance (and a single output): one engine, m columns.
+- Shared: k ⊗ identity with one noise variance (and a single output). One engine has m columns.
 - Rotated: k ⊗ B = Σ_j b_j u_j u_jᵀ k with one noise variance. In the coordinates ỹ = Uᵀy the
   outputs are independent with kernels b_j k, because λI does not change under the rotation.
-  Different kernels, or different noise, for independent outputs are the same with U = I.
-- Dense: one engine on rows (x, i); right for every kernel, m³ times the work.
+  Independent outputs with different kernels or noise variances have U = I.
+- Dense: one engine on rows (x, i). It suits every kernel and costs m³ times the work.
+- Column: one engine with m columns that have different kernels.
 """
 
 import abc
@@ -21,25 +22,50 @@ from kernelmdp.numerics.modules import Module
 
 
 class Layout(Module):
-    """From points and outputs to the rows of engines, and back."""
+    """Converts points and outputs to rows of engines, and results of engines to outputs.
+
+    Attributes:
+        outputs: m.
+    """
 
     outputs: eqx.AbstractVar[int]
 
     def rows(self, points: Float[Array, "n d"]) -> Float[Array, "rows d1"]:
-        """The points an engine sees."""
+        """Convert points to rows of an engine.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            The rows.
+        """
         return points
 
     @property
     def rows_per_point(self) -> int:
-        """How many rows an engine sees of one point."""
+        """The number of rows that an engine has for one point."""
         return 1
 
     def row_dimension(self, dimension: int) -> int:
-        """Coordinates of a row, for points of that many coordinates."""
+        """Return the number of coordinates of a row.
+
+        Args:
+            dimension: The number of coordinates of a point.
+
+        Returns:
+            The number.
+        """
         return dimension
 
     def row_domain(self, domain: Domain) -> Domain:
-        """Where rows live, for points of this domain."""
+        """Return the domain of rows.
+
+        Args:
+            domain: The domain of points.
+
+        Returns:
+            The domain.
+        """
         return domain
 
     @property
@@ -48,34 +74,78 @@ class Layout(Module):
         return True
 
     def groups(self) -> list[slice] | None:
-        """The outputs that each engine has for itself; None where engines share outputs."""
+        """Return the outputs that belong to each engine.
+
+        Returns:
+            A slice of outputs for each engine, or None if engines share outputs.
+        """
         return None
 
     @abc.abstractmethod
     def targets(
         self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
     ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
-        """Targets and noise variances for each engine."""
+        """Convert residuals to targets of engines.
+
+        Args:
+            residuals: Observations minus the prior mean, (n, m).
+            noise: Noise variances of the outputs.
+
+        Returns:
+            Targets and noise variances for each engine.
+        """
 
     @abc.abstractmethod
     def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
-        """Outputs from what each engine says."""
+        """Convert values of engines to outputs.
+
+        Args:
+            columns: Values of each engine.
+
+        Returns:
+            The outputs, (n, m).
+        """
 
     @abc.abstractmethod
     def variances(self, parts: list[Float[Array, " rows"]]) -> Float[Array, "n m"]:
-        """Variance of each output from the variances of engines."""
+        """Convert variances of engines to variances of outputs.
+
+        Args:
+            parts: Variances of each engine.
+
+        Returns:
+            The variances, (n, m).
+        """
 
     @abc.abstractmethod
     def covariance(self, parts: list[Float[Array, "rows rows"]]) -> Float[Array, "nm nm"]:
-        """Joint covariance over rows (t, i) from the covariances of engines."""
+        """Convert covariances of engines to the joint covariance.
+
+        Args:
+            parts: Covariances of each engine.
+
+        Returns:
+            The covariance over pairs (point, output).
+        """
 
     def gain(self, parts: list[Float[Array, ""]]) -> Float[Array, ""]:
-        """Information gain of all outputs together."""
+        """Compute the information gain of all outputs together.
+
+        Args:
+            parts: Gains of each engine.
+
+        Returns:
+            The gain.
+        """
         return functools.reduce(jnp.add, parts)
 
 
 class SharedLayout(Layout):
-    """One engine whose columns are the outputs."""
+    """One engine whose columns are the outputs.
+
+    Attributes:
+        outputs: m.
+    """
 
     outputs: int = eqx.field(static=True)
 
@@ -101,7 +171,12 @@ class SharedLayout(Layout):
 
 
 class RotatedLayout(Layout):
-    """One engine for each of the independent outputs Uᵀy; U has orthonormal columns."""
+    """One engine for each of the independent outputs Uᵀy; U has orthonormal columns.
+
+    Attributes:
+        outputs: m.
+        rotation: U.
+    """
 
     outputs: int = eqx.field(static=True)
     rotation: Float[Array, "m q"]
@@ -119,10 +194,13 @@ class RotatedLayout(Layout):
         self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
     ) -> list[tuple[Float[Array, "rows p"], Float[Array, " rows"]]]:
         rotated = residuals @ self.rotation
-        # With a true rotation all noise variances are equal; with U = I output j has its own.
-        own = (self.rotation**2).T @ noise
+        # With a true rotation all noise variances are equal. With U = I each output has its own.
+        variances = (self.rotation**2).T @ noise
         count = residuals.shape[:1]
-        return [(rotated[:, j : j + 1], jnp.broadcast_to(own[j], count)) for j in range(len(own))]
+        return [
+            (rotated[:, j : j + 1], jnp.broadcast_to(variances[j], count))
+            for j in range(len(variances))
+        ]
 
     def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
         return jnp.concatenate(columns, axis=1) @ self.rotation.T
@@ -132,12 +210,17 @@ class RotatedLayout(Layout):
 
     def covariance(self, parts: list[Float[Array, "rows rows"]]) -> Float[Array, "nm nm"]:
         columns = [self.rotation[:, j : j + 1] for j in range(len(parts))]
-        terms = [jnp.kron(c, u @ u.T) for c, u in zip(parts, columns, strict=True)]
+        pairs = zip(parts, columns, strict=True)
+        terms = [jnp.kron(covariance, u @ u.T) for covariance, u in pairs]
         return functools.reduce(jnp.add, terms)
 
 
 class DenseLayout(Layout):
-    """One engine on rows (x, i)."""
+    """One engine on rows (x, i).
+
+    Attributes:
+        outputs: m.
+    """
 
     outputs: int = eqx.field(static=True)
 
@@ -170,7 +253,11 @@ class DenseLayout(Layout):
 
 
 class ColumnLayout(Layout):
-    """One engine that says everything of each output by itself, a column an output."""
+    """One engine with a column for each output, with its own variances.
+
+    Attributes:
+        outputs: m.
+    """
 
     outputs: int = eqx.field(static=True)
 

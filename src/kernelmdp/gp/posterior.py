@@ -1,4 +1,4 @@
-"""Posteriors: one contract, three engines (exact, finite rank, compiled)."""
+"""Gaussian process posteriors, with one contract for all engines."""
 
 from typing import Any, ClassVar, cast
 
@@ -34,10 +34,25 @@ from kernelmdp.types import Key
 
 
 class Posterior(Module):
-    """What is known of a function after noisy observations of it.
+    """The posterior of a function after noisy observations.
 
-    Immutable: ``condition`` returns another posterior and leaves this one as it was. Made by
-    ``posterior``; see there for an example.
+    It is immutable: ``condition`` returns a new posterior. ``kernelmdp.gp.posterior`` makes one.
+
+    Attributes:
+        learned: Whether data change it: True. A known function in its place has False.
+        kernel: The kernel.
+        layout: How outputs are laid over engines.
+        engines: The engines, which hold the data.
+        mean: The prior mean.
+        noise_variance: λ of each output.
+        jitter: Added to λ in the exact engine to keep a factor positive definite; usually 0.
+        scalar: Whether values have shape (n,) and not (n, m).
+        domain: The domain of points, or None.
+        dimension: The number of coordinates of a point.
+        engine: "exact", "finite rank", "compiled" or "inducing".
+        rank: The number of features, or infinity.
+        error: A bound of |k − k_r| for a compiled kernel k_r; 0 if exact.
+        error_kind: "exact", "certified" (proved), "empirical" (measured) or "inducing" (unknown).
 
     >>> import kernelmdp as km
     >>> line = km.Box([0.0], [1.0])
@@ -48,7 +63,6 @@ class Posterior(Module):
     (1.8182, 0, 1)
     """
 
-    #: Whether data change it; a known function in the place of a posterior says False.
     learned: ClassVar[bool] = True
 
     kernel: Kernel | OutputKernel
@@ -67,27 +81,31 @@ class Posterior(Module):
 
     @property
     def outputs(self) -> int:
-        """Number of outputs m; 1 for a scalar function."""
+        """The number of outputs m; 1 for a scalar function."""
         return self.layout.outputs
 
     @property
     def dtype(self) -> Any:
-        """Precision of every number inside."""
+        """The precision of every number inside."""
         return self.noise_variance.dtype
 
     @property
     def count(self) -> int:
-        """Number of points conditioned on."""
+        """The number of points conditioned on."""
         return int(self.engines[0].count) // self.layout.rows_per_point
 
     @property
     def information_gain(self) -> float:
-        """½ ln|I + K/λ| of the data: how much was learned, in nats; all outputs together."""
+        """The information gain ½ ln|I + K/λ| of the data in nats, for all outputs together."""
         return float(_gain(self.layout, [engine.gain() for engine in self.engines]))
 
     @property
     def in_order_variances(self) -> Float[Array, "n m"]:
-        """σ²_{t−1}(x_t) for every observation in time order, read off the exact engine's factor."""
+        """σ²_{t−1}(x_t) for every observation in time order, from the exact engine's factor.
+
+        Raises:
+            UnknownPropertyError: If another engine is used.
+        """
         if not self.layout.one_factor:
             raise UnknownPropertyError(
                 "in-order variances are kept by the exact engine, one factor"
@@ -96,7 +114,19 @@ class Posterior(Module):
         return self.layout.variances([self.engines[0].in_order_variances[:rows]])
 
     def condition(self, points: Any, targets: Any) -> "Posterior":
-        """The posterior after observing ``targets`` (n,) or (n, m) at ``points`` (n, d)."""
+        """Condition on observations.
+
+        Args:
+            points: (n, d).
+            targets: Noisy values, (n,), or (n, m) for m outputs.
+
+        Returns:
+            The new posterior. On an error this one is unchanged.
+
+        Raises:
+            ShapeError: If the shapes do not fit.
+            ArgumentError: If the engine is exact and the call is inside ``jit``.
+        """
         x = self._points("points", points)
         y = float_array(targets, "targets")
         shape = (x.shape[0],) if self.scalar else (x.shape[0], self.outputs)
@@ -105,20 +135,28 @@ class Posterior(Module):
         require_finite("targets", y)
         if x.shape[0] == 0:
             return self
-        ready = self
+        before = self
         if self.engine == "exact":
             if is_traced(self, x, y):
                 raise ArgumentError("engine", "finite rank or compiled inside jit", "exact")
             rows = x.shape[0] * self.layout.rows_per_point
-            roomy = tuple(engine.reserve(rows) for engine in self.engines)
-            ready = changed(self, engines=roomy)
-        return self.advanced(*advance(ready, x, y.astype(self.dtype)))
+            with_room = tuple(engine.reserve(rows) for engine in self.engines)
+            before = changed(self, engines=with_room)
+        return self.advanced(*advance(before, x, y.astype(self.dtype)))
 
-    def advanced(self, engines: tuple[Engine, ...], health: Array) -> "Posterior":
-        """The posterior with the engines that ``advance`` found, if they are sound."""
+    def advanced(self, engines: tuple[Engine, ...], indicator: Array) -> "Posterior":
+        """Take over the engines that ``advance`` returned, if they are positive definite.
+
+        Args:
+            engines: The engines.
+            indicator: NaN if an engine lost positive definiteness.
+
+        Returns:
+            The new posterior.
+        """
         after = require_positive_definite(
             engines,
-            health,
+            indicator,
             "the kernel matrix of the data plus noise",
             "points repeat, or nearly so, with too little noise: raise noise_variance, "
             "use dtype='float64', or a domain on which the kernel compiles",
@@ -126,13 +164,20 @@ class Posterior(Module):
         return changed(self, engines=_with_cache_of(after, self.engines))
 
     def predict(self, points: Any) -> tuple[Array, Array]:
-        """Mean and standard deviation of f (noise not included) at points (n, d).
+        """Compute the mean and the standard deviation of f, without noise.
 
-        Shapes (n,), or (n, m) for m outputs.
+        Args:
+            points: (n, d).
+
+        Returns:
+            Mean and standard deviation, (n,) each, or (n, m) for m outputs.
+
+        Raises:
+            PositiveDefiniteError: If a variance of the exact engine is negative beyond rounding.
         """
         mean, std, lowest = _predict(self, self._points("points", points))
         if self.engine == "exact" and not is_traced(lowest):
-            # Cancellation in k(z, z) − ‖L⁻¹k(z)‖² is a few hundred roundings of κ, never more.
+            # Cancellation in k(z, z) − ‖L⁻¹k(z)‖² causes at most a few hundred roundings of κ.
             if not float(lowest) > -1e3 * float(jnp.finfo(self.dtype).eps):
                 raise PositiveDefiniteError(
                     f"a posterior variance came out as {float(lowest):g} times the prior's in "
@@ -141,27 +186,52 @@ class Posterior(Module):
         return mean, std
 
     def covariance(self, points: Any) -> Float[Array, "nm nm"]:
-        """Joint posterior covariance of f at the points; rows (t, i) for m outputs."""
+        """Compute the joint posterior covariance of f.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            The covariance; with m outputs, rows are pairs (point, output).
+        """
         return _covariance(self, self._points("points", points))
 
     def output_covariance(self, points: Any) -> Float[Array, "n m m"]:
-        """Σ(z), the posterior covariance between outputs at each point."""
+        """Compute Σ(z), the posterior covariance between outputs at each point.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            The covariances, (n, m, m).
+        """
         return _output_covariance(self, self._points("points", points))
 
     def sample(
         self, *, key: Key, method: str = "auto", frequencies: int = 2048
     ) -> "FunctionSample | LazySample":
-        """One function drawn from the posterior, to be called anywhere, any number of times.
+        """Draw one function from the posterior, which you can evaluate anywhere.
 
-        Finite-rank and compiled engines draw weights, exact in law. The exact engine draws by
-        Matheron's rule with random Fourier features (approximate), or with method="lazy" decides
-        values as they are asked for (exact, not jit-able). On inducing points draws are
-        approximate: random features stand in for the prior between and beyond the points.
+        Finite-rank and compiled engines draw weights, which is exact in law. The exact engine draws
+        by Matheron's rule with random Fourier features, which is approximate. Its method "lazy"
+        draws values when they are queried, which is exact but not jit-able. With inducing points
+        draws are approximate, because random features represent the prior between the points.
+
+        Args:
+            key: Decides the draw.
+            method: "auto", "weights", "pathwise" or "lazy".
+            frequencies: The number of random frequencies, for approximate draws.
+
+        Returns:
+            The function.
+
+        Raises:
+            ArgumentError: If the engine does not have the method.
         """
         method = choice("method", method, ("auto", "weights", "pathwise", "lazy"))
         exact = all(engine.exact_draws for engine in self.engines)
-        refused = ("pathwise", "lazy") if exact else ("weights",)
-        if method in refused or (method == "lazy" and self.engine != "exact"):
+        unavailable = ("pathwise", "lazy") if exact else ("weights",)
+        if method in unavailable or (method == "lazy" and self.engine != "exact"):
             raise ArgumentError("method", f"one that the {self.engine} engine has", repr(method))
         if method == "lazy":
             engines = cast(tuple[ExactEngine, ...], self.engines)
@@ -178,7 +248,11 @@ class Posterior(Module):
         )
 
     def mean_function(self) -> FunctionSample:
-        """The posterior mean as one function, to be called like a draw."""
+        """Return the posterior mean as a function, which you call like a draw.
+
+        Returns:
+            The function.
+        """
         return FunctionSample(
             layout=self.layout,
             functions=_mean_functions(self.engines),
@@ -189,39 +263,58 @@ class Posterior(Module):
         )
 
     def cache_at(self, points: Any, *, moments: bool = False) -> "Posterior":
-        """The same posterior, faster at exactly these points, which a planner asks for each time.
+        """Cache values at points that a planner evaluates every time.
 
-        Keeps n × rank numbers; answers elsewhere are as before. With ``moments`` means and
-        standard deviations there are kept up to date by ``condition``, at cost n × rank for each
-        new point, and ``predict`` only reads them.
+        The cache has n × rank numbers. Predictions elsewhere are unchanged. With ``moments``,
+        ``condition`` keeps means and standard deviations at the points up to date, at cost
+        n × rank for each new row, and ``predict`` only reads them.
+
+        Args:
+            points: The points, (n, d).
+            moments: Whether to cache means and standard deviations too.
+
+        Returns:
+            The same posterior, faster at exactly these points.
         """
         z = self._points("points", points)
         pairs = zip(self.engines, _cache_at(self, z), strict=True)
-        ready = tuple(e if v is None else e.with_memory(v) for e, v in pairs)
+        engines = tuple(
+            engine if cache is None else engine.with_cache(cache) for engine, cache in pairs
+        )
         if moments:
-            found = _known_moments(ready)
-            ready = tuple(a.with_memory(b.cached) for a, b in zip(found, ready, strict=True))
-        return changed(self, engines=ready)
+            engines = _with_cache_of(_with_cached_moments(engines), engines)
+        return changed(self, engines=engines)
 
     def without_cache(self) -> "Posterior":
-        """The same posterior without remembered points.
+        """Return the same posterior without its cache.
 
-        A compiled program copies what it returns: large arrays that it does not change stay out.
+        A compiled program copies what it returns, so large unchanged arrays are best left out.
+
+        Returns:
+            The posterior.
         """
-        return changed(self, engines=tuple(e.with_memory(None) for e in self.engines))
+        return changed(self, engines=tuple(engine.with_cache(None) for engine in self.engines))
 
     def sample_at(self, points: Any, *, key: Key, draws: int = 1) -> Array:
-        """Joint draws of the values at finitely many points: shape (draws, n), or (draws, n, m).
+        """Draw values at finitely many points jointly.
 
-        Exact in law with every engine (for the compiled kernel, when one was compiled; for the
-        projected process, on inducing points).
+        Draws are exact in law with every engine: of the compiled kernel, if one was compiled, and
+        of the projected process, with inducing points.
+
+        Args:
+            points: (n, d).
+            key: Decides the draws.
+            draws: The number of draws.
+
+        Returns:
+            The values, (draws, n), or (draws, n, m) for m outputs.
         """
         z = jnp.asarray(self._points("points", points))
         rows = self.layout.rows(z)
         keys = jax.random.split(key, len(self.engines))
         parts = [
-            engine.draw_at(rows, draws, key=each)
-            for engine, each in zip(self.engines, keys, strict=True)
+            engine.draw_at(rows, draws, key=engine_key)
+            for engine, engine_key in zip(self.engines, keys, strict=True)
         ]
         values = jax.vmap(lambda *columns: self.layout.values(list(columns)))(*parts)
         values = values + self.mean(z)[None]
@@ -248,9 +341,17 @@ class Posterior(Module):
 
 @jit
 def advance(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...], Array]:
-    """The engines after observing y at x, and a number that is NaN when one is not sound.
+    """Condition the engines of a posterior, without checks of the data.
 
-    For programs that condition several posteriors at once; ``condition`` checks what it is given.
+    It is for programs that condition several posteriors at once. ``condition`` checks its data.
+
+    Args:
+        posterior: The posterior.
+        x: Points, (n, d).
+        y: Noisy values, (n,) or (n, m).
+
+    Returns:
+        The engines after the data, and a number that is NaN if one lost positive definiteness.
     """
     layout = posterior.layout
     rows = layout.rows(x)
@@ -258,9 +359,10 @@ def advance(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...
     parts = layout.targets(residuals, posterior.noise_variance + posterior.jitter)
     pairs = zip(posterior.engines, parts, strict=True)
     after = tuple(engine.condition(rows, *part) for engine, part in pairs)
-    after = tuple(engine.with_memory(None) for engine in after)  # see ``without_cache``
-    # One number that is NaN when any factor is: the host looks at it, not at whole matrices.
-    return after, jnp.sum(jnp.stack([jnp.sum(e.factor_to_check) * 0 for e in after]))
+    after = tuple(engine.with_cache(None) for engine in after)  # see ``without_cache``
+    # One number is NaN if any factor is, so the host need not look at whole matrices.
+    checks = [jnp.sum(engine.factor_to_check) * 0 for engine in after]
+    return after, jnp.sum(jnp.stack(checks))
 
 
 @jit
@@ -269,13 +371,13 @@ def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
     layout = posterior.layout
     rows = layout.rows(z)
     moments = [engine.moments(rows) for engine in posterior.engines]
-    mean = posterior.mean(z) + layout.values([m for m, _ in moments])
-    variance = layout.variances([v for _, v in moments])
+    mean = posterior.mean(z) + layout.values([means for means, _ in moments])
+    variance = layout.variances([variances for _, variances in moments])
     lowest = jnp.min(variance, initial=0.0)
     priors = [engine.prior_variance(rows) for engine in posterior.engines]
-    before = [prior for prior in priors if prior is not None]
-    if before:
-        largest = jnp.stack([jnp.max(prior, initial=0.0) for prior in before])
+    prior_variances = [prior for prior in priors if prior is not None]
+    if prior_variances:
+        largest = jnp.stack([jnp.max(prior, initial=0.0) for prior in prior_variances])
         lowest = lowest / jnp.maximum(jnp.max(largest), jnp.finfo(z.dtype).tiny)
     std = jnp.sqrt(jnp.maximum(variance, 0))
     return (mean[:, 0], std[:, 0], lowest) if posterior.scalar else (mean, std, lowest)
@@ -289,22 +391,22 @@ def _gain(layout: Layout, parts: list[Array]) -> Array:
 @jit
 def _covariance(posterior: Posterior, z: Array) -> Array:
     layout = posterior.layout
-    return layout.covariance([e.covariance(layout.rows(z)) for e in posterior.engines])
+    return layout.covariance([engine.covariance(layout.rows(z)) for engine in posterior.engines])
 
 
 @jit
 def _output_covariance(posterior: Posterior, z: Array) -> Array:
-    def one(point: Array) -> Array:
+    def at_point(point: Array) -> Array:
         layout = posterior.layout
         rows = layout.rows(point[None, :])
         return layout.covariance([engine.covariance(rows) for engine in posterior.engines])
 
-    return jax.vmap(one)(z)
+    return jax.vmap(at_point)(z)
 
 
 @jit
 def _draw(engines: tuple[Engine, ...], frequencies: int, keys: Key) -> tuple[Any, ...]:
-    return tuple(e.draw(frequencies, key=keys[i]) for i, e in enumerate(engines))
+    return tuple(engine.draw(frequencies, key=keys[i]) for i, engine in enumerate(engines))
 
 
 @jit
@@ -315,14 +417,15 @@ def _mean_functions(engines: tuple[Engine, ...]) -> tuple[Any, ...]:
 @jit
 def _cache_at(posterior: Posterior, z: Array) -> tuple[Any, ...]:
     rows = posterior.layout.rows(z)
-    return tuple(engine.memory_of(rows) for engine in posterior.engines)
+    return tuple(engine.cache_for(rows) for engine in posterior.engines)
 
 
 @jit
-def _known_moments(engines: tuple[Engine, ...]) -> tuple[Engine, ...]:
-    return tuple(engine.with_known_moments().with_memory(None) for engine in engines)
+def _with_cached_moments(engines: tuple[Engine, ...]) -> tuple[Engine, ...]:
+    return tuple(engine.with_cached_moments().with_cache(None) for engine in engines)
 
 
 def _with_cache_of(after: tuple[Engine, ...], before: tuple[Engine, ...]) -> tuple[Engine, ...]:
-    """Engines with what those before remembered."""
-    return tuple(a.with_memory(b.cached) for a, b in zip(after, before, strict=True))
+    """Give engines the caches of earlier ones."""
+    pairs = zip(after, before, strict=True)
+    return tuple(engine.with_cache(earlier.cached) for engine, earlier in pairs)

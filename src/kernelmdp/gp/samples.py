@@ -1,4 +1,4 @@
-"""Functions drawn from a posterior. A sample is one function: the same value at the same point."""
+"""Functions drawn from a posterior. A sample has the same value at the same point, always."""
 
 from typing import Any
 
@@ -19,10 +19,18 @@ from kernelmdp.types import Key
 
 
 class FunctionSample(Module):
-    """A drawn function of points (n, d), or of one point (d,); jit-able, and vmap-able over draws.
+    """A drawn function of points (n, d), or of one point (d,).
 
-    Values have shape (n,), or (n, m) for m outputs. ``exact`` says whether its law is that of the
-    posterior (of the compiled kernel, when one was compiled) or approximates it.
+    Values have shape (n,), or (n, m) for m outputs. You can jit it, and vmap over draws.
+
+    Attributes:
+        layout: How outputs are laid over engines.
+        functions: The functions drawn from each engine.
+        mean: The prior mean.
+        scalar: Whether values have shape (n,) and not (n, m).
+        dtype: The precision.
+        exact: Whether its law is exactly that of the posterior (of the compiled kernel, if one
+            was compiled).
 
     >>> import kernelmdp as km
     >>> line = km.Box([0.0], [1.0])
@@ -40,12 +48,19 @@ class FunctionSample(Module):
     exact: bool = eqx.field(static=True)
 
     def with_cache_of(self, engines: tuple[Engine, ...]) -> "FunctionSample":
-        """The same function, faster at the points that these engines remember."""
+        """Return the same function, faster at the points that engines have cached.
+
+        Args:
+            engines: The posterior's engines.
+
+        Returns:
+            The function.
+        """
         pairs = zip(self.functions, engines, strict=True)
-        functions = tuple(path.with_memory(engine.cached) for path, engine in pairs)
+        functions = tuple(function.with_cache(engine.cached) for function, engine in pairs)
         return changed(self, functions=functions)
 
-    # A function is itself and no other: so ``jax.jit(sample)`` works as for any function.
+    # Equality is identity, as for Python functions, so that ``jax.jit(sample)`` works.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -63,14 +78,21 @@ class FunctionSample(Module):
 @jit
 def _evaluate(sample: FunctionSample, z: Array) -> Array:
     rows = sample.layout.rows(z)
-    return sample.mean(z) + sample.layout.values([path(rows) for path in sample.functions])
+    return sample.mean(z) + sample.layout.values([function(rows) for function in sample.functions])
 
 
 class LazySample:
-    """A draw that decides its values when asked: exact in law for any sequence of queries.
+    """A draw whose values are drawn when they are queried: exact in law for any queries.
 
-    Every value handed out is remembered and conditioned on, so the function never contradicts
-    itself; query j costs (N + j)². It changes as it is used, so it cannot be jitted.
+    Every value is stored and conditioned on, so the function is consistent. Query j costs
+    (N + j)². The object changes with use, so it cannot be jitted.
+
+    Args:
+        layout: How outputs are laid over engines.
+        engines: Exact engines.
+        mean: The prior mean.
+        scalar: Whether values have shape (n,) and not (n, m).
+        key: Decides the draw.
 
     >>> import kernelmdp as km
     >>> posterior = km.gp.posterior(km.kernel("se(0.5)"), noise_variance=0.1, dimension=1)
@@ -92,19 +114,18 @@ class LazySample:
     ) -> None:
         self._layout, self._engines, self._mean = layout, engines, mean
         self._scalar, self._key = scalar, key
-        self._known: dict[bytes, np.ndarray] = {}
+        self._values: dict[bytes, np.ndarray] = {}
 
     def __call__(self, points: Any) -> Array:
         dtype = self._engines[0].factor.dtype
         z = as_points("points", points, dtype=dtype)
-        host = np.asarray(z)
-        names = [row.tobytes() for row in host]
-        fresh = list(dict.fromkeys(name for name in names if name not in self._known))
-        if fresh:
-            where = [names.index(name) for name in fresh]
-            for name, value in zip(fresh, self._extend(z[np.array(where)]), strict=True):
-                self._known[name] = value
-        values = jnp.asarray(np.stack([self._known[name] for name in names]))
+        points_as_bytes = [row.tobytes() for row in np.asarray(z)]
+        new = list(dict.fromkeys(name for name in points_as_bytes if name not in self._values))
+        if new:
+            indices = [points_as_bytes.index(name) for name in new]
+            for name, value in zip(new, self._extend(z[np.array(indices)]), strict=True):
+                self._values[name] = value
+        values = jnp.asarray(np.stack([self._values[name] for name in points_as_bytes]))
         return values[:, 0] if self._scalar else values
 
     def _extend(self, z: Any) -> np.ndarray:

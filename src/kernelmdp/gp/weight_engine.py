@@ -7,8 +7,8 @@ new points, N their noise variances) and I + FFᵀ = CCᵀ,
     weights' = weights + root (C⁻¹F)ᵀ C⁻¹ N^−½ (y − G weights)
     gain'    = gain + Σ_t ln C_tt,                  C_tt² = 1 + σ²_{t−1}(x_t)/λ_t.
 
-The variance ‖rootᵀg(z)‖² is a sum of squares: it cannot go negative in any precision. A rank-h
-update costs 6 h r² flops, all in matrix products, whatever was seen before.
+The variance ‖rootᵀg(z)‖² is a sum of squares, so it cannot be negative in any precision. A rank-h
+update costs 6 h r² flops, all in matrix products, independently of the number of earlier rows.
 """
 
 import dataclasses
@@ -20,57 +20,84 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.gp.basis import Basis, BasisCache, MomentCache, cached
+from kernelmdp.gp.basis import Basis, BasisCache, MomentCache, from_cache
 from kernelmdp.gp.engine import Engine, PosteriorFunction
 from kernelmdp.numerics.factorisation import cholesky, lower_root, solve_lower, squared_lengths
 from kernelmdp.numerics.modules import changed, in_chunks
 from kernelmdp.types import Key
 
-#: Rows conditioned on at once; more would cost h³ in the small factor.
+#: Number of rows conditioned on at once. The small factor costs the cube of it.
 BLOCK = 128
-#: Points predicted at once: their basis values stay in cache.
+#: Number of points predicted at once, so that their basis values stay in the processor's cache.
 CHUNK = 2048
-#: Rows or points, as a multiple of the rank, that make a triangular root worth its cost; and the
-#: panels in which a product skips its zeros.
-MANY, PANELS = 2, 4
-#: Below this rank panels cost more than they save.
+#: A triangular root is worth its cost from this multiple of the rank on, in rows or points.
+MANY = 2
+#: Number of panels in which a product with a triangular root skips zeros.
+PANELS = 4
+#: Smallest rank for panels. Below it they cost more than they save.
 LARGE = 400
-#: Numbers treated at once where values are remembered.
+#: Number of cached values treated at once, which bounds the memory of intermediate arrays.
 ENTRIES = 2**23
 
 
 class WeightFunction(PosteriorFunction):
-    """g(z)ᵀ coefficients."""
+    """The function g(z)ᵀ coefficients.
+
+    Attributes:
+        basis: g.
+        coefficients: The coefficients of each column.
+        cache: Values of g at points that are evaluated often, or None.
+    """
 
     basis: Basis
     coefficients: Float[Array, "r p"]
-    memory: BasisCache | None = None
+    cache: BasisCache | None = None
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         def compute(x: Array) -> Array:
             return in_chunks(lambda z: self.basis(z) @ self.coefficients, x, 4 * CHUNK)
 
-        return cached(self.memory, points, lambda values: values @ self.coefficients, compute)
+        return from_cache(self.cache, points, lambda values: values @ self.coefficients, compute)
 
-    def with_memory(self, memory: BasisCache | None) -> "WeightFunction":
-        return changed(self, memory=memory)
+    def with_cache(self, cache: BasisCache | None) -> "WeightFunction":
+        return changed(self, cache=cache)
 
 
 class WeightEngine(Engine):
-    """Posterior over the weights of a basis; see the module's text."""
+    """The posterior over the weights of a basis; see the module's text.
+
+    Attributes:
+        basis: g.
+        root: A root of the covariance of the weights.
+        weights: The mean of the weights of each column.
+        accumulated_gain: The information gain of the rows so far, for one column.
+        count: The number of rows.
+        lower: Whether the root is lower triangular.
+        cache: Values of g at points that are evaluated often, or None.
+        moment_cache: Posterior moments at these points, or None.
+    """
 
     basis: Basis
     root: Float[Array, "r r"]
     weights: Float[Array, "r p"]
     accumulated_gain: Float[Array, ""]
     count: Int[Array, ""]
-    lower: bool = eqx.field(static=True)  # whether root is lower triangular
-    memory: BasisCache | None = None
-    known: MomentCache | None = None  # at the remembered points
+    lower: bool = eqx.field(static=True)
+    cache: BasisCache | None = None
+    moment_cache: MomentCache | None = None
 
     @staticmethod
     def prior(basis: Basis, root: Float[Array, "r r"], columns: int) -> "WeightEngine":
-        """No data yet: w ~ N(0, root rootᵀ) for each column."""
+        """Make an engine without data: w ~ N(0, root rootᵀ) for each column.
+
+        Args:
+            basis: g.
+            root: The root of the prior covariance.
+            columns: p.
+
+        Returns:
+            The engine.
+        """
         rank, dtype = root.shape[0], root.dtype
         return WeightEngine(
             basis=basis,
@@ -90,16 +117,17 @@ class WeightEngine(Engine):
         blocks = -(-rows // BLOCK)
         index = jnp.minimum(jnp.arange(blocks * BLOCK), rows - 1)
         counted = (jnp.arange(blocks * BLOCK) < rows).astype(noise.dtype)
-        pieces = [a[index].reshape(blocks, BLOCK, *a.shape[1:]) for a in (points, targets, noise)]
+        data = (points, targets, noise)
+        pieces = [array[index].reshape(blocks, BLOCK, *array.shape[1:]) for array in data]
         step = lambda engine, piece: (engine._condition(*piece), None)  # noqa: E731
-        start = dataclasses.replace(self, lower=False, memory=None, known=None)
+        start = dataclasses.replace(self, lower=False, cache=None, moment_cache=None)
         after, _ = lax.scan(step, start, (*pieces, counted.reshape(blocks, BLOCK)))
         if rows >= MANY * self.root.shape[0]:
-            # So many rows cost far more than this, which makes later predictions a third cheaper.
+            # Compared with so many rows this costs little, and later predictions cost a third less.
             after = dataclasses.replace(after, root=lower_root(after.root), lower=True)
-        if self.memory is None or self.known is None:
+        if self.cache is None or self.moment_cache is None:
             return after
-        return dataclasses.replace(after, known=after._moments_of(self.memory.values))
+        return dataclasses.replace(after, moment_cache=after._moments_of(self.cache.values))
 
     def _condition(
         self,
@@ -108,47 +136,48 @@ class WeightEngine(Engine):
         noise: Float[Array, " h"],
         counted: Float[Array, " h"],
     ) -> "WeightEngine":
-        """Rows with ``counted`` 0 are padding: a row of zeros changes nothing."""
-        whiten = (counted * lax.rsqrt(noise))[:, None]
-        values = whiten * self.basis(points)
+        """Condition on rows. Rows with ``counted`` 0 are padding and change nothing."""
+        whitening = (counted * lax.rsqrt(noise))[:, None]
+        values = whitening * self.basis(points)
         rows = values @ self.root
         identity = jnp.eye(rows.shape[0], dtype=rows.dtype)
         factor = cholesky(identity + rows @ rows.T)
         solved = solve_lower(factor, rows)
-        residual = solve_lower(factor, whiten * targets - values @ self.weights)
+        residual = solve_lower(factor, whitening * targets - values @ self.weights)
         shrunk = solve_lower(factor + identity, rows)
-        across = self.root @ solved.T
-        known = self.known
-        if known is not None and self.memory is not None:
-            # Σ' = Σ − across acrossᵀ: a rank-h update of every remembered point, whatever n is.
-            reach = self.memory.values @ across
-            variance = jnp.maximum(known.variance - jnp.sum(reach**2, axis=1), 0.0)
-            known = MomentCache(known.mean + reach @ residual, variance)
+        gain_matrix = self.root @ solved.T
+        moments = self.moment_cache
+        if moments is not None and self.cache is not None:
+            # Σ' = Σ − gain gainᵀ: a rank-h update of every cached point, at a cost that does not
+            # depend on the number of earlier rows.
+            change = self.cache.values @ gain_matrix
+            variance = jnp.maximum(moments.variance - jnp.sum(change**2, axis=1), 0.0)
+            moments = MomentCache(moments.mean + change @ residual, variance)
         return WeightEngine(
             basis=self.basis,
-            root=self.root - across @ shrunk,
+            root=self.root - gain_matrix @ shrunk,
             lower=False,
-            weights=self.weights + across @ residual,
+            weights=self.weights + gain_matrix @ residual,
             accumulated_gain=self.accumulated_gain + jnp.sum(jnp.log(jnp.diagonal(factor))),
             count=self.count + jnp.sum(counted).astype(self.count.dtype),
-            known=known,
+            moment_cache=moments,
         )
 
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-        return cached(
-            self.memory,
+        return from_cache(
+            self.cache,
             points,
-            self._known_moments,
+            self._cached_moments,
             lambda x: self._moments(x, self.basis, CHUNK),
         )
 
-    def _known_moments(self, values: Float[Array, "n r"]) -> tuple[Array, Array]:
-        if self.known is not None:
-            return self.known.mean, self.known.variance
-        found = self._moments_of(values)
-        return found.mean, found.variance
+    def _cached_moments(self, values: Float[Array, "n r"]) -> tuple[Array, Array]:
+        if self.moment_cache is not None:
+            return self.moment_cache.mean, self.moment_cache.variance
+        moments = self._moments_of(values)
+        return moments.mean, moments.variance
 
     def _moments_of(self, values: Float[Array, "n r"]) -> MomentCache:
         return MomentCache(*self._moments(values, lambda v: v, ENTRIES // self.root.shape[0]))
@@ -156,33 +185,33 @@ class WeightEngine(Engine):
     def _moments(
         self, rows: Float[Array, "n c"], basis: Callable[[Array], Array], size: int
     ) -> tuple[Array, Array]:
-        """Means and variances, ``size`` rows at a time; ``basis`` gives their basis values."""
-        # For many points a triangular root pays: it costs r³ once and saves 40 % of N r².
+        """Means and variances, ``size`` rows at a time; ``basis`` computes their basis values."""
+        # For many points a triangular root pays off: it costs r³ once and saves 40 % of N r².
         rank = self.root.shape[0]
         many = rows.shape[0] >= 4 * MANY * rank and rank >= LARGE
         root = lower_root(self.root) if many and not self.lower else self.root
         panels = PANELS if rank >= LARGE and (many or self.lower) else 1
 
-        def some(piece: Array) -> tuple[Array, Array]:
-            values = basis(piece)
+        def moments(chunk: Array) -> tuple[Array, Array]:
+            values = basis(chunk)
             return values @ self.weights, squared_lengths(values, root, panels)
 
-        return in_chunks(some, rows, size)
+        return in_chunks(moments, rows, size)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
-        spread = self.basis(points) @ self.root
-        return spread @ spread.T
+        rows = self.basis(points) @ self.root
+        return rows @ rows.T
 
-    def with_known_moments(self) -> "WeightEngine":
-        if self.memory is None:
+    def with_cached_moments(self) -> "WeightEngine":
+        if self.cache is None:
             return self
-        return dataclasses.replace(self, known=self._moments_of(self.memory.values))
+        return dataclasses.replace(self, moment_cache=self._moments_of(self.cache.values))
 
     def mean_function(self) -> PosteriorFunction:
         return WeightFunction(self.basis, self.weights)
 
     def draw(self, frequencies: int, *, key: Key) -> PosteriorFunction:
-        """Exact in law: w = weights + root ε."""
+        # Exact in law: w = weights + root ε.
         noise = jax.random.normal(key, self.weights.shape, self.weights.dtype)
         return WeightFunction(self.basis, self.weights + self.root @ noise)
 
@@ -204,13 +233,13 @@ class WeightEngine(Engine):
 
     @property
     def cached(self) -> BasisCache | None:
-        return self.memory
+        return self.cache
 
-    def memory_of(self, points: Float[Array, "n d"]) -> BasisCache:
+    def cache_for(self, points: Float[Array, "n d"]) -> BasisCache:
         return BasisCache(points, in_chunks(self.basis, points, CHUNK))
 
-    def with_memory(self, memory: BasisCache | None) -> "WeightEngine":
-        return changed(self, memory=memory)
+    def with_cache(self, cache: BasisCache | None) -> "WeightEngine":
+        return changed(self, cache=cache)
 
     @property
     def factor_to_check(self) -> Array:

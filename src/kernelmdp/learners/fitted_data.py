@@ -189,12 +189,12 @@ class FittedData(Module):
     def _ard_family(self, sizes: np.ndarray) -> ARDFamily:
         """Squared exponentials. An angle is embedded in a circle, whose diameter is its width."""
         low, high = self.bounds
-        periodic, widths = np.ones(len(low)), np.maximum(high - low, LEAST_WIDTH)
+        angular, widths = np.ones(len(low)), np.maximum(high - low, LEAST_WIDTH)
         for axis in self.box.periodic:
-            periodic[axis] = 2 * np.pi / (high[axis] - low[axis])
+            angular[axis] = 2 * np.pi / (high[axis] - low[axis])
             widths[axis] = 2.0
         return ARDFamily(
-            jnp.asarray(widths), jnp.asarray(sizes), jnp.asarray(periodic), self.box.periodic
+            jnp.asarray(widths), jnp.asarray(sizes), jnp.asarray(angular), self.box.periodic
         )
 
     @functools.cached_property
