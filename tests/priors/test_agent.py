@@ -113,7 +113,7 @@ def test_priors_by_word():
         assert as_prior(as_prior(name).description()) == as_prior(name)
     with pytest.raises(ArgumentError, match="'student-t'"):
         as_prior("cauchy")
-    with pytest.raises(ArgumentError, match="words that student-t has"):
+    with pytest.raises(ArgumentError, match="settings of student-t"):
         as_prior({"name": "student-t", "tails": 3})
 
 

@@ -1,6 +1,6 @@
 """The engine with inducing points, for kernels that are fitted to the data.
 
-Nothing is compiled on a domain: the inducing points U are data points. With φ_i(z) = L_i⁻¹ k_i(U, z)
+Nothing is compiled on a domain: inducing points U are data points. With φ_i(z) = L_i⁻¹ k_i(U, z)
 and K_i(U, U) = L_i L_iᵀ, output i is
 
     f_i(z) = φ_i(z)ᵀ v + rest_i(z),   v ~ N(0, I),   Var rest_i(z) = k_i(z, z) − |φ_i(z)|²,

@@ -1,4 +1,4 @@
-"""Priors without a closed form, for PSRL: its prior may be any (the paper's footnote).
+"""Priors for PSRL whose posteriors have no closed form (the paper's footnote allows any prior).
 
 >>> import kernelmdp as km
 >>> sorted(km.priors.PRIORS)
@@ -38,21 +38,31 @@ for _kind in (HeavyTails, Hyperparameters, UnknownNoise, NormBall):
     PRIORS.register(_kind.name, _kind)
 
 
-def as_prior(given: Any) -> Prior | None:
-    """A prior, its word, or its description; None for "gaussian", which has a closed form.
+def as_prior(prior: Any) -> Prior | None:
+    """Make a prior from its name, or from its description.
+
+    Args:
+        prior: A prior, which is returned as it is; its name; or a mapping with its name and
+            settings.
+
+    Returns:
+        The prior, or None for "gaussian", whose posterior has a closed form.
+
+    Raises:
+        ArgumentError: If there is no such prior or setting.
 
     >>> as_prior("gaussian") is None, as_prior("student-t").name
     (True, 'student-t')
     """
-    if isinstance(given, Prior):
-        return given
-    words = dict(given) if isinstance(given, dict) else {"name": given}
-    name = words.pop("name", None)
-    if name == "gaussian" and not words:
+    if isinstance(prior, Prior):
+        return prior
+    settings = dict(prior) if isinstance(prior, dict) else {"name": prior}
+    name = settings.pop("name", None)
+    if name == "gaussian" and not settings:
         return None
-    if isinstance(words.get("log_prior"), str):
-        raise ArgumentError("prior", "the Prior object the agent was made with", repr(given))
+    if isinstance(settings.get("log_prior"), str):
+        raise ArgumentError("prior", "the Prior object the agent was made with", repr(prior))
     try:
-        return PRIORS.find(name)(**words)
+        return PRIORS.find(name)(**settings)
     except TypeError as error:
-        raise ArgumentError("prior", f"words that {name} has", f"{words} ({error})") from None
+        raise ArgumentError("prior", f"settings of {name}", f"{settings} ({error})") from None

@@ -1,4 +1,4 @@
-"""What all chains do in an episode: a segment, and a longer one when the first did not mix."""
+"""Segments of Markov chains: one in every episode, and a longer one if the first did not mix."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -13,16 +13,24 @@ from kernelmdp.types import Key
 
 S = TypeVar("S")
 
-#: Segments that a longer one is made of. It is the same program again: compiling one of more steps
-#: takes far longer than running it.
+#: Number of segments of a longer run. The same program runs again, because compiling a program with
+#: more steps takes far longer than running it.
 LONGER = 4
 
 
 class Segment(NamedTuple):
-    """What a program of chains reports besides their last positions."""
+    """What a program of chains reports, besides their last positions.
+
+    Attributes:
+        watched: Quantities by which mixing is judged.
+        average: The mean of all draws.
+        acceptance: The share of proposals that were accepted.
+        divergences: The number of divergent trajectories.
+        sound: Whether all positions are valid.
+    """
 
     watched: Float[Array, "chains steps k"]
-    average: Array  # of all that was drawn
+    average: Array
     acceptance: Float[Array, ""]
     divergences: Array
     sound: Bool[Array, ""]
@@ -31,36 +39,46 @@ class Segment(NamedTuple):
 def run_segment(
     state: S, run: Callable[[S, Key], tuple[S, Segment]], *, key: Key
 ) -> tuple[S, Diagnostics]:
-    """A state with ``average`` after a segment; after four more, judged as one, if need be.
+    """Run a segment of chains, and four more if it did not mix.
 
-    The first segment is then forgotten but for where it ended. After one that is not sound the
-    state is what it was.
+    The four are judged as one segment. The first then only provides their starts. If a segment is
+    not sound, the state stays unchanged.
+
+    Args:
+        state: The state of the chains, with an attribute ``average``.
+        run: Runs one segment: from state and key to state and report.
+        key: Decides everything random.
+
+    Returns:
+        The state with a new ``average``, and diagnostics.
     """
-    first, *others = jax.random.split(key, 1 + LONGER)
+    first_key, *other_keys = jax.random.split(key, 1 + LONGER)
     diagnostics = EXACT
-    for keys in ([first], others):
-        after, parts = state, []
-        for each in keys:
-            after, part = run(after, each)
-            parts.append(part)
-            if not bool(part.sound):
+    for keys in ([first_key], other_keys):
+        after, segments = state, []
+        for segment_key in keys:
+            after, segment = run(after, segment_key)
+            segments.append(segment)
+            if not bool(segment.sound):
                 break
-        diagnostics = _joined(parts)
-        if bool(parts[-1].sound):
-            average = sum((part.average for part in parts[1:]), parts[0].average)
-            state = changed(after, average=average / len(parts))
+        diagnostics = _joint_diagnostics(segments)
+        if bool(segments[-1].sound):
+            average = sum((segment.average for segment in segments[1:]), segments[0].average)
+            state = changed(after, average=average / len(segments))
         if diagnostics.mixed:
             break
     return state, diagnostics
 
 
-def _joined(parts: list[Segment]) -> Diagnostics:
-    """Diagnostics of parts of one segment."""
-    watched = np.concatenate([np.asarray(part.watched) for part in parts], axis=1)
-    found = diagnose(
+def _joint_diagnostics(segments: list[Segment]) -> Diagnostics:
+    """Diagnostics of consecutive segments as one."""
+    watched = np.concatenate([np.asarray(segment.watched) for segment in segments], axis=1)
+    diagnostics = diagnose(
         mixing(watched),
-        acceptance=float(np.mean([part.acceptance for part in parts])),
-        divergences=int(np.sum([part.divergences for part in parts])),
+        acceptance=float(np.mean([segment.acceptance for segment in segments])),
+        divergences=int(np.sum([segment.divergences for segment in segments])),
         moves=watched.shape[0] * watched.shape[1],
     )
-    return found if bool(parts[-1].sound) else found._replace(r_hat=float("nan"), mixed=False)
+    if bool(segments[-1].sound):
+        return diagnostics
+    return diagnostics._replace(r_hat=float("nan"), mixed=False)

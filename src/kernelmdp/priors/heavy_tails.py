@@ -1,14 +1,15 @@
 """Student-t noise: y = φ(z)ᵀξ + s·t_ν, ξ ~ N(0, I) (math E, non-conjugate (ii), in weight space).
 
-A chain's move is one sweep over the scale mixture and then some elliptical slices.
+A move of a chain is one sweep over the scale mixture and then some elliptical slices.
 
-- Sweep: t_ν is N(0, s²/λ) with λ ~ Gamma(ν/2, ν/2). Given ξ every λ is Gamma, given all λ the
-  weights are Gaussian: both are drawn exactly. Forgets a third of the past when ν = 3.
-- Slices: relative to a Gaussian near the posterior rather than to the prior,
-  p(ξ | y) = N(ξ; mode, P⁻¹) · exp(log_ratio), which leaves the law unchanged and makes the ratio
-  nearly flat, so that a slice accepts at once however many data there are. The mode is found by
-  reweighted least squares, W = (ν + 1)/(νs² + residual²), and P = I + (ν + 1)/(ν + 3) ΦᵀWΦ has the
-  expected information of the t law.
+- Sweep: t_ν is N(0, s²/λ) with λ ~ Gamma(ν/2, ν/2). Given ξ every λ is Gamma, and given all λ the
+  weights are Gaussian. Both are drawn exactly. With ν = 3 a sweep removes a third of the
+  autocorrelation.
+- Slices: relative to a Gaussian near the posterior and not to the prior,
+  p(ξ | y) = N(ξ; mode, P⁻¹) · exp(log_ratio). This leaves the law unchanged and makes the ratio
+  nearly flat, so a slice accepts at once for any number of data. The mode is found by reweighted
+  least squares, W = (ν + 1)/(νs² + residual²). P = I + (ν + 1)/(ν + 3) ΦᵀWΦ has the expected
+  information of the t law.
 """
 
 import dataclasses
@@ -32,16 +33,27 @@ from kernelmdp.priors.sampling import slice_steps
 from kernelmdp.priors.weight_space import WeightColumns, random_member
 from kernelmdp.types import Key
 
-#: Rows there is room for at first; the room doubles, and programs are compiled for each size.
+#: Initial capacity in rows. The capacity doubles when needed, and programs are compiled for each.
 ROOM = 256
-#: Reweightings to find the mode, from the last one.
+#: Number of reweightings to find the mode. They start from the last mode, so few suffice.
 REWEIGHTINGS = 8
-#: Residuals whose factors are multiplied before a logarithm is taken: four of 1e77 do not overflow.
+#: Number of factors that are multiplied before a logarithm is taken, which is faster. Four factors
+#: of 1e77 do not overflow.
 FACTORS = 4
 
 
 class StudentTState(Module):
-    """Rows seen so far, with room for more, and the chains of each column."""
+    """The state of a group: its rows, with padding, and the chains of each column.
+
+    Attributes:
+        columns: The unknown functions.
+        features: Features of the rows.
+        targets: Observations.
+        count: The number of rows.
+        mode: The posterior mode of the weights.
+        average: The mean of the draws of the last segment.
+        positions: The last position of each chain.
+    """
 
     columns: WeightColumns
     features: Float[Array, "N r"]
@@ -56,9 +68,17 @@ class StudentTState(Module):
 class HeavyTails(Prior):
     """A Gaussian process prior and Student-t noise of known scale.
 
-    ``degrees`` are those of the problem's noise when it is Student-t, else 3. When it is not, the
-    scale is such that the standard deviation is the problem's. An episode makes ``moves`` moves of
-    each of ``chains`` chains, ``slices`` slices each; four times as many when they did not mix.
+    If the problem's noise is not Student-t, the scale is chosen such that the standard deviation is
+    that of the problem.
+
+    Attributes:
+        name: "student-t".
+        degrees: The degrees of freedom ν. None means those of the problem's noise if it is
+            Student-t, else 3.
+        chains: The number of chains.
+        moves: The number of moves of each chain in an episode; four times as many if the chains
+            did not mix.
+        slices: The number of elliptical slices in a move.
 
     >>> HeavyTails(degrees=3.0).name
     'student-t'
@@ -80,7 +100,14 @@ class HeavyTails(Prior):
             raise ArgumentError("moves", "4 steps or more with their slices", self.moves)
 
     def degrees_of(self, noise: Noise) -> float:
-        """ν for this noise."""
+        """Return the degrees of freedom for a noise law.
+
+        Args:
+            noise: The problem's noise.
+
+        Returns:
+            ν.
+        """
         if self.degrees is not None:
             return float(self.degrees)
         return noise.degrees if math.isfinite(noise.degrees) else 3.0
@@ -92,21 +119,21 @@ class HeavyTails(Prior):
         return noise.standard_deviations(dimension) * np.sqrt((nu - 2) / nu)
 
     def start(
-        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
+        self, columns: WeightColumns, problem: PriorProblem, role: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         r, p, dtype = columns.rank, columns.count, columns.root.dtype
-        noise = setting.reward_noise if place == "reward" else setting.transition_noise
-        nothing = jnp.zeros((r, p), dtype)
-        seen = StudentTState(
+        noise = problem.reward_noise if role == "reward" else problem.transition_noise
+        zeros = jnp.zeros((r, p), dtype)
+        state = StudentTState(
             columns=columns,
             features=jnp.zeros((ROOM, r), dtype),
             targets=jnp.zeros((ROOM, p), dtype),
             count=jnp.zeros((), jnp.int32),
-            mode=nothing,
-            average=nothing,
+            mode=zeros,
+            average=zeros,
             positions=jax.random.normal(key, (self.chains, r, p), dtype),
         )
-        return (seen, self.degrees_of(noise)), EXACT
+        return (state, self.degrees_of(noise)), EXACT
 
     def update(
         self,
@@ -118,12 +145,12 @@ class HeavyTails(Prior):
     ) -> tuple[Any, Diagnostics]:
         before, degrees = learned
 
-        def run(seen: StudentTState, key: Key) -> tuple[StudentTState, Segment]:
-            mode, positions, found = _segment(seen, degrees, self.moves, self.slices, key)
-            return changed(seen, mode=mode, positions=positions), found
+        def run(state: StudentTState, key: Key) -> tuple[StudentTState, Segment]:
+            mode, positions, segment = _segment(state, degrees, self.moves, self.slices, key)
+            return changed(state, mode=mode, positions=positions), segment
 
-        seen, diagnostics = run_segment(with_rows(before, features, targets), run, key=key)
-        return (seen, degrees), diagnostics
+        state, diagnostics = run_segment(with_rows(before, features, targets), run, key=key)
+        return (state, degrees), diagnostics
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         return random_member(learned[0].positions, key)
@@ -133,23 +160,34 @@ class HeavyTails(Prior):
 
 
 def with_rows(
-    seen: StudentTState, features: Float[Array, "h r"], targets: Float[Array, "h p"]
+    state: StudentTState, features: Float[Array, "h r"], targets: Float[Array, "h p"]
 ) -> StudentTState:
-    """More rows; the room for them doubles when they do not fit."""
-    count, room = int(seen.count), seen.features.shape[0]
-    while room < count + features.shape[0]:
-        room *= 2
-    if room > seen.features.shape[0]:
-        more = ((0, room - seen.features.shape[0]), (0, 0))
-        seen = changed(
-            seen, features=jnp.pad(seen.features, more), targets=jnp.pad(seen.targets, more)
+    """Append rows. The capacity doubles if they do not fit.
+
+    Args:
+        state: The state of a group.
+        features: (h, r).
+        targets: (h, p).
+
+    Returns:
+        The state with these rows.
+    """
+    count, capacity = int(state.count), state.features.shape[0]
+    while capacity < count + features.shape[0]:
+        capacity *= 2
+    if capacity > state.features.shape[0]:
+        padding = ((0, capacity - state.features.shape[0]), (0, 0))
+        state = changed(
+            state,
+            features=jnp.pad(state.features, padding),
+            targets=jnp.pad(state.targets, padding),
         )
-    rows = _put(seen.features, seen.targets, features, targets, seen.count)
-    return changed(seen, features=rows[0], targets=rows[1], count=rows[2])
+    rows = _insert(state.features, state.targets, features, targets, state.count)
+    return changed(state, features=rows[0], targets=rows[1], count=rows[2])
 
 
 @jit
-def _put(
+def _insert(
     features: Array, targets: Array, new: Array, values: Array, count: Array
 ) -> tuple[Array, Array, Array]:
     start = (count, jnp.zeros_like(count))
@@ -162,36 +200,44 @@ def _put(
 
 @jit
 def _segment(
-    seen: StudentTState, degrees: float, moves: int, slices: int, key: Key
+    state: StudentTState, degrees: float, moves: int, slices: int, key: Key
 ) -> tuple[Array, Array, Segment]:
-    """Mode, last positions, and what there is to say of the chains."""
-    rows = jnp.arange(seen.features.shape[0], dtype=seen.count.dtype)
-    counted = (rows < seen.count).astype(seen.features.dtype)
+    """Mode, last positions, and a report of the chains."""
+    rows = jnp.arange(state.features.shape[0], dtype=state.count.dtype)
+    counted = (rows < state.count).astype(state.features.dtype)
 
-    def column(
+    def one_column(
         targets: Array, size: Array, mode: Array, positions: Array, key: Array
     ) -> tuple[Array, Array, Array, Array, Array]:
-        law = StudentPosterior(seen.features, targets, counted, size, degrees)
+        law = StudentPosterior(state.features, targets, counted, size, degrees)
         return law.chains(mode, positions, moves, slices, key=key)
 
-    keys = jax.random.split(key, seen.columns.count)
-    mode, draws, last, tried, sound = jax.vmap(column, in_axes=(1, 0, 1, 2, 0))(
-        seen.targets, seen.columns.sizes, seen.mode, seen.positions, keys
+    keys = jax.random.split(key, state.columns.count)
+    mode, draws, last, tried, sound = jax.vmap(one_column, in_axes=(1, 0, 1, 2, 0))(
+        state.targets, state.columns.sizes, state.mode, state.positions, keys
     )
-    watched = jnp.einsum("kr,pcsr->cskp", seen.columns.probes, draws)
+    watched = jnp.einsum("kr,pcsr->cskp", state.columns.probes, draws)
     chains, steps = watched.shape[:2]
-    found = Segment(
+    segment = Segment(
         watched=watched.reshape(chains, steps, -1),
         average=jnp.mean(draws, axis=(1, 2)).T,
-        acceptance=seen.columns.count * chains * steps / jnp.sum(tried),
+        acceptance=state.columns.count * chains * steps / jnp.sum(tried),
         divergences=jnp.zeros((), int),
         sound=jnp.all(sound),
     )
-    return mode.T, jnp.transpose(last, (1, 2, 0)), found
+    return mode.T, jnp.transpose(last, (1, 2, 0)), segment
 
 
 class StudentPosterior(Module):
-    """The law of ξ ∈ R^r given n targets; rows with ``counted`` 0 are padding."""
+    """The posterior of ξ ∈ R^r given n targets.
+
+    Attributes:
+        features: Features of the rows.
+        targets: Observations.
+        counted: 1 for rows that count, 0 for padding.
+        size: s.
+        degrees: ν.
+    """
 
     features: Float[Array, "n r"]
     targets: Float[Array, " n"]
@@ -200,31 +246,60 @@ class StudentPosterior(Module):
     degrees: float
 
     def log_likelihood(self, residuals: Float[Array, " n"]) -> Float[Array, ""]:
-        """−(ν + 1)/2 Σ ln(1 + (residual/s)²/ν), up to a constant."""
+        """Compute −(ν + 1)/2 Σ ln(1 + (residual/s)²/ν), the likelihood up to a constant.
+
+        Args:
+            residuals: (n,).
+
+        Returns:
+            The log-likelihood.
+        """
         factors = 1 + self.counted * (residuals / self.size) ** 2 / self.degrees
         groups = jnp.prod(factors.reshape(FACTORS, -1), axis=0)
         return -0.5 * (self.degrees + 1) * jnp.sum(jnp.log(groups))
 
     def reweighted(self, mode: Float[Array, " r"]) -> tuple[Float[Array, "r r"], Array]:
-        """ΦᵀWΦ and ΦᵀWy at these weights."""
+        """Compute ΦᵀWΦ and ΦᵀWy.
+
+        Args:
+            mode: The weights ξ at which W is computed.
+
+        Returns:
+            ΦᵀWΦ and ΦᵀWy.
+        """
         residuals = self.targets - self.features @ mode
-        spread = self.degrees * self.size**2 + residuals**2
-        return self._normal_equations(self.counted * (self.degrees + 1) / spread)
+        denominator = self.degrees * self.size**2 + residuals**2
+        return self._normal_equations(self.counted * (self.degrees + 1) / denominator)
 
     def _normal_equations(self, precision: Float[Array, " n"]) -> tuple[Array, Array]:
         weighted = precision[:, None] * self.features
         return weighted.T @ self.features, weighted.T @ self.targets
 
     def find_mode(self, start: Float[Array, " r"]) -> Float[Array, " r"]:
-        """A mode, by reweighted least squares."""
+        """Find a mode by reweighted least squares.
 
-        def better(mode: Array, _: None) -> tuple[Array, None]:
+        Args:
+            start: Where to start.
+
+        Returns:
+            The mode.
+        """
+
+        def improve(mode: Array, _: None) -> tuple[Array, None]:
             return _solve(*self.reweighted(mode)), None
 
-        return jax.lax.scan(better, start, length=REWEIGHTINGS)[0]
+        return jax.lax.scan(improve, start, length=REWEIGHTINGS)[0]
 
     def sweep(self, weights: Float[Array, " r"], *, key: Key) -> Float[Array, " r"]:
-        """All λ given ξ, then ξ given all λ."""
+        """Draw all λ given ξ, then ξ given all λ.
+
+        Args:
+            weights: ξ.
+            key: Decides the draws.
+
+        Returns:
+            The new ξ.
+        """
         scale_key, weight_key = jax.random.split(key)
         squares = ((self.targets - self.features @ weights) / self.size) ** 2
         unit = _gamma((self.degrees + 1) / 2, squares.shape[0], squares.dtype, key=scale_key)
@@ -232,8 +307,8 @@ class StudentPosterior(Module):
         gram, right = self._normal_equations(self.counted * scales / self.size**2)
         factor = cholesky(gram + jnp.eye(gram.shape[0], dtype=gram.dtype))
         noise = jax.random.normal(weight_key, weights.shape, weights.dtype)
-        centred = solve_lower(factor, right[:, None])[:, 0] + noise
-        return solve_lower_transposed(factor, centred[:, None])[:, 0]
+        whitened = solve_lower(factor, right[:, None])[:, 0] + noise
+        return solve_lower_transposed(factor, whitened[:, None])[:, 0]
 
     def chains(
         self,
@@ -250,38 +325,51 @@ class StudentPosterior(Module):
         Int[Array, ""],
         Bool[Array, ""],
     ]:
-        """The mode, and all chains with their last positions."""
+        """Run chains.
+
+        Args:
+            start: Where the search for the mode starts.
+            positions: The position of each chain.
+            moves: The number of moves of each chain.
+            slices: The number of slices in a move.
+            key: Decides everything random.
+
+        Returns:
+            The mode, all draws, last positions, the number of points tried, and whether all
+            positions are valid.
+        """
         mode = self.find_mode(start)
         gram, _ = self.reweighted(mode)
         share = (self.degrees + 1) / (self.degrees + 3)
         factor = cholesky(jnp.eye(gram.shape[0], dtype=gram.dtype) + share * gram)  # of P
-        # C⁻ᵀ itself: the slices multiply by it thousands of times, and a product is far faster.
-        spread = solve_lower_transposed(factor, jnp.eye(gram.shape[0], dtype=gram.dtype))
-        across = self.features @ spread
-        apart = self.targets - self.features @ mode
+        # The inverse C⁻ᵀ is formed because slices multiply by it thousands of times, and a product
+        # is far faster than a substitution.
+        inverse = solve_lower_transposed(factor, jnp.eye(gram.shape[0], dtype=gram.dtype))
+        scaled_features = self.features @ inverse
+        residuals = self.targets - self.features @ mode
 
-        def place(u: Array) -> Array:
-            return mode + spread @ u
+        def to_weights(u: Array) -> Array:
+            return mode + inverse @ u
 
         def log_ratio(u: Array) -> Array:
-            gap = jnp.sum(u**2) - jnp.sum(place(u) ** 2)
-            return self.log_likelihood(apart - across @ u) + 0.5 * gap
+            difference = jnp.sum(u**2) - jnp.sum(to_weights(u) ** 2)
+            return self.log_likelihood(residuals - scaled_features @ u) + 0.5 * difference
 
         def move(weights: Array, key: Array) -> tuple[Array, tuple[Array, Array, Array]]:
             sweep_key, slice_key = jax.random.split(key)
             swept = self.sweep(weights, key=sweep_key)
             u = factor.T @ (swept - mode)
             path, tried, sound = slice_steps(log_ratio, u, slices, key=slice_key)
-            drawn = jax.vmap(place)(path)
-            return drawn[-1], (drawn, jnp.sum(tried), sound)
+            draws = jax.vmap(to_weights)(path)
+            return draws[-1], (draws, jnp.sum(tried), sound)
 
         def chain(position: Array, key: Array) -> tuple[Array, Array, Array, Array]:
-            last, (drawn, tried, sound) = jax.lax.scan(move, position, jax.random.split(key, moves))
-            return drawn.reshape(-1, position.shape[0]), last, jnp.sum(tried), jnp.all(sound)
+            last, (draws, tried, sound) = jax.lax.scan(move, position, jax.random.split(key, moves))
+            return draws.reshape(-1, position.shape[0]), last, jnp.sum(tried), jnp.all(sound)
 
         keys = jax.random.split(key, positions.shape[0])
-        drawn, last, tried, sound = jax.vmap(chain)(positions, keys)
-        return mode, drawn, last, jnp.sum(tried), jnp.all(sound)
+        draws, last, tried, sound = jax.vmap(chain)(positions, keys)
+        return mode, draws, last, jnp.sum(tried), jnp.all(sound)
 
 
 def _solve(gram: Float[Array, "r r"], right: Float[Array, " r"]) -> Float[Array, " r"]:
@@ -291,7 +379,7 @@ def _solve(gram: Float[Array, "r r"], right: Float[Array, " r"]) -> Float[Array,
 
 
 def _gamma(shape: float, count: int, dtype: Any, *, key: Key) -> Float[Array, " n"]:
-    """Gamma(shape, 1) draws; for a small whole shape a sum of exponentials, which is far faster."""
+    """Draws of Gamma(shape, 1). For a small whole shape, sums of exponentials are far faster."""
     if shape <= 4 and shape == int(shape):
         return jnp.sum(jax.random.exponential(key, (int(shape), count), dtype), axis=0)
     return jax.random.gamma(key, shape, (count,), dtype)

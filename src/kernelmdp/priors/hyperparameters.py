@@ -1,17 +1,17 @@
 """Unknown hyper-parameters: NUTS over their logarithms, then the function exactly (math E (i)).
 
-θ = ln of the factors on lengthscales, on the signal variance and (if asked for) on the noise
-variance. The basis φ is fixed, compiled for lengthscales two deviations shorter than the kernel's:
-functions of longer ones are spanned by it. Given θ the weights are N(0, S(θ)),
+θ contains logarithms of factors of the lengthscales, the signal variance and, as an option, the
+noise variance. The basis φ is fixed. It is compiled for lengthscales two deviations shorter than
+the kernel's, and also spans functions with longer ones. Given θ the weights are N(0, S(θ)),
 
     S(θ) = rootᵀ K_θ(U, U) root,   U the centres of the basis,
 
 the law of the function that has the values of a GP(0, k_θ) at U and is interpolated by φ. With
 S = LLᵀ, G = ΦᵀΦ, M = I + LᵀGL/v, the marginal likelihood of each column is
 
-    ln p(y | θ) = −½ [n ln v + ln|M| + (yᵀy − |M^−½ LᵀΦᵀy|²/v)/v] + const:
+    ln p(y | θ) = −½ [n ln v + ln|M| + (yᵀy − |M^−½ LᵀΦᵀy|²/v)/v] + const.
 
-O(r³) whatever n is. It is exact for the finite-rank model, which *is* the prior.
+Its cost is O(r³) for any n. It is exact for the finite-rank model, which *is* the prior.
 """
 
 import dataclasses
@@ -38,24 +38,39 @@ from kernelmdp.priors.sufficient_statistics import Statistics
 from kernelmdp.priors.weight_space import WeightColumns
 from kernelmdp.types import Key
 
-#: Deviations of the log-lengthscale below the kernel's for which the basis is compiled, and how
-#: closely, as a share of the noise variance.
-SHORTER, ACCURACY = 2.0, 1e-2
-#: Added to S(θ), which is nearly singular for long lengthscales, as a share of the signal.
+#: The basis is compiled for lengthscales that are shorter than the kernel's by this number of prior
+#: deviations. Shorter ones are improbable.
+SHORTER = 2.0
+#: Error of that compilation as a share of the noise variance.
+ACCURACY = 1e-2
+#: Added to S(θ) as a share of the signal, because S(θ) is nearly singular for long lengthscales.
 JITTER = 1e-9
-#: Newton steps to the mode, from the last one; the step of NUTS in units of the Laplace deviation
-#: there; and doublings of a trajectory at most.
-NEWTON, STEP, DOUBLINGS = 4, 0.7, 6
-#: Half the distance between gradients whose difference gives the curvature, in prior deviations.
+#: Number of Newton steps to the mode. They start from the last mode, so few suffice.
+NEWTON = 4
+#: Step size of NUTS in units of the Laplace deviation. It gives a high acceptance for a law that is
+#: close to normal.
+STEP = 0.7
+#: Largest number of doublings of a NUTS trajectory, which bounds its cost.
+DOUBLINGS = 6
+#: Half the distance, in prior deviations, between gradients whose difference gives the curvature.
 DIFFERENCE = 1e-3
 
 
 class HyperparameterState(Module):
-    """What was seen, and chains of θ."""
+    """The state of a group: statistics of its data, and chains of θ.
+
+    Attributes:
+        columns: The unknown functions.
+        statistics: Sufficient statistics of the data.
+        spreads: Prior standard deviations of θ.
+        mode: The posterior mode of θ.
+        positions: The last position of each chain.
+        average: The mean of θ over the last segment.
+    """
 
     columns: WeightColumns
     statistics: Statistics
-    spreads: Float[Array, " k"]  # prior deviations of θ
+    spreads: Float[Array, " k"]
     mode: Float[Array, " k"]
     positions: Float[Array, "chains k"]
     average: Float[Array, " k"]
@@ -63,12 +78,19 @@ class HyperparameterState(Module):
 
 @dataclasses.dataclass(frozen=True)
 class Hyperparameters(Prior):
-    """A Gaussian process prior whose lengthscales and variances are known only roughly.
+    """A Gaussian process prior with uncertain lengthscales and variances.
 
-    Logarithms of factors on the kernel's own parameters are N(0, deviation²): ``lengthscale`` (one
-    factor for all), ``signal`` and ``noise`` are those deviations, 0 for a parameter that is known.
-    ``log_prior``, a function of θ = the logarithms in that order, takes the place of the normal
-    law. Reward and transition have their own θ, and so have outputs with kernels of their own.
+    Logarithms of factors of the kernel's parameters are N(0, deviation²). Reward and transition
+    have different θ, and so have outputs with different kernels.
+
+    Attributes:
+        name: "hyperparameters".
+        lengthscale: The deviation of the factor of all lengthscales; 0 if they are known.
+        signal: The deviation of the factor of the signal variance; 0 if it is known.
+        noise: The deviation of the factor of the noise variance; 0 if it is known.
+        log_prior: A log-density of θ, the logarithms in this order, instead of the normal law.
+        chains: The number of chains.
+        steps: The number of NUTS steps of each chain in an episode.
 
     >>> Hyperparameters(lengthscale=0.3, noise=0.5).name
     'hyperparameters'
@@ -96,22 +118,23 @@ class Hyperparameters(Prior):
     def posteriors(self, beliefs: Beliefs) -> tuple[Posterior | Callable[..., Any], Posterior]:
         reward = beliefs.reward
         if isinstance(reward, Posterior):
-            reward = self._wider(reward)
-        return reward, self._wider(beliefs.transition)
+            reward = self._with_shorter_lengthscales(reward)
+        return reward, self._with_shorter_lengthscales(beliefs.transition)
 
-    def _wider(self, own: Posterior) -> Posterior:
-        """The posterior with a basis for shorter lengthscales, that remembers the same points."""
-        kernel = stretched(own.kernel, jnp.exp(-SHORTER * self.lengthscale))
-        tolerance = ACCURACY * float(np.min(np.asarray(own.noise_variance)))
-        made = posterior(
-            kernel, noise_variance=own.noise_variance, domain=own.domain, tolerance=tolerance
+    def _with_shorter_lengthscales(self, before: Posterior) -> Posterior:
+        """The posterior with a basis for shorter lengthscales, and the same cached points."""
+        kernel = stretched(before.kernel, jnp.exp(-SHORTER * self.lengthscale))
+        noise_variance = before.noise_variance
+        tolerance = ACCURACY * float(np.min(np.asarray(noise_variance)))
+        after = posterior(
+            kernel, noise_variance=noise_variance, domain=before.domain, tolerance=tolerance
         )
-        cached = own.engines[0].cached
-        return made if cached is None else made.cache_at(cached.points)
+        cached = before.engines[0].cached
+        return after if cached is None else after.cache_at(cached.points)
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Which of lengthscale, signal and noise are unknown: what θ is made of."""
+        """Which of lengthscale (0), signal (1) and noise (2) are unknown: the entries of θ."""
         return tuple(i for i, spread in enumerate(self._spreads) if spread > 0)
 
     @property
@@ -119,34 +142,35 @@ class Hyperparameters(Prior):
         return self.lengthscale, self.signal, self.noise
 
     def start(
-        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
+        self, columns: WeightColumns, problem: PriorProblem, role: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         spreads = jnp.array([self._spreads[i] for i in self.free], columns.root.dtype)
-        nothing = jnp.zeros_like(spreads)
+        zeros = jnp.zeros_like(spreads)
         draws = jax.random.normal(key, (self.chains, len(self.free)), columns.root.dtype)
-        own = HyperparameterState(
+        state = HyperparameterState(
             columns=columns,
             statistics=Statistics.none(columns),
             spreads=spreads,
-            mode=nothing,
+            mode=zeros,
             positions=draws * spreads[None, :],
-            average=nothing,
+            average=zeros,
         )
         if self.log_prior is None:
-            return own, EXACT
-        return self._moved(changed(own, positions=self._started(own)), key)
+            return state, EXACT
+        return self._run_chains(changed(state, positions=self._finite_starts(state)), key)
 
-    def _started(self, own: HyperparameterState) -> Float[Array, "chains k"]:
-        """Starts where the user's log-density is finite; ArgumentError when there is none."""
-        values = np.asarray(_log_priors(self, own))
-        good = np.flatnonzero(np.isfinite(values))
-        if not len(good):
+    def _finite_starts(self, state: HyperparameterState) -> Float[Array, "chains k"]:
+        """Starts where the user's log-density is finite; ArgumentError if there is none."""
+        values = np.asarray(_log_priors(self, state))
+        finite = np.flatnonzero(np.isfinite(values))
+        if not len(finite):
+            position = np.asarray(state.positions[0]).tolist()
             raise ArgumentError(
                 "log_prior",
                 "a log-density that is finite near θ = 0",
-                f"{values[0]} at {np.asarray(own.positions[0]).tolist()}, and no better elsewhere",
+                f"{values[0]} at {position}, and no better elsewhere",
             )
-        return own.positions[jnp.asarray(good[np.arange(self.chains) % len(good)])]
+        return state.positions[jnp.asarray(finite[np.arange(self.chains) % len(finite)])]
 
     def update(
         self,
@@ -156,15 +180,17 @@ class Hyperparameters(Prior):
         *,
         key: Key,
     ) -> tuple[Any, Diagnostics]:
-        seen = learned.statistics.after(features, targets)
-        return self._moved(changed(learned, statistics=seen), key)
+        statistics = learned.statistics.after(features, targets)
+        return self._run_chains(changed(learned, statistics=statistics), key)
 
-    def _moved(self, own: HyperparameterState, key: Key) -> tuple[HyperparameterState, Diagnostics]:
-        def run(own: HyperparameterState, key: Key) -> tuple[HyperparameterState, Segment]:
-            mode, positions, found = _chains(self, own, self.steps, key)
-            return changed(own, mode=mode, positions=positions), found
+    def _run_chains(
+        self, state: HyperparameterState, key: Key
+    ) -> tuple[HyperparameterState, Diagnostics]:
+        def run(state: HyperparameterState, key: Key) -> tuple[HyperparameterState, Segment]:
+            mode, positions, segment = _chains(self, state, self.steps, key)
+            return changed(state, mode=mode, positions=positions), segment
 
-        return run_segment(own, run, key=key)
+        return run_segment(state, run, key=key)
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         return _weights(self, learned, key)
@@ -174,175 +200,223 @@ class Hyperparameters(Prior):
 
 
 def stretched(kernel: Any, factor: Float[Array, ""]) -> Any:
-    """The kernel (or kernel of several outputs) with every lengthscale times a factor."""
+    """Multiply every lengthscale of a kernel by a factor.
 
-    def each(path: Any, leaf: Any) -> Any:
-        named = bool(path) and getattr(path[-1], "name", None) == "lengthscale"
-        return leaf * factor.astype(leaf.dtype) if named else leaf
+    Args:
+        kernel: A kernel of one or several outputs.
+        factor: The factor.
 
-    return jax.tree_util.tree_map_with_path(each, kernel)
+    Returns:
+        The kernel.
+    """
+
+    def stretch(path: Any, leaf: Any) -> Any:
+        is_lengthscale = bool(path) and getattr(path[-1], "name", None) == "lengthscale"
+        return leaf * factor.astype(leaf.dtype) if is_lengthscale else leaf
+
+    return jax.tree_util.tree_map_with_path(stretch, kernel)
 
 
 def factors_of(prior: Hyperparameters, theta: Float[Array, " k"]) -> Float[Array, " 3"]:
-    """Logarithms of all three factors; 0 for what is known."""
+    """Return the logarithms of all three factors.
+
+    Args:
+        prior: Defines which are unknown.
+        theta: θ, the unknown ones.
+
+    Returns:
+        The logarithms for lengthscale, signal and noise; 0 for those that are known.
+    """
     return jnp.zeros(3, theta.dtype).at[jnp.array(prior.free)].set(theta)
 
 
 def prior_root(
     prior: Hyperparameters, columns: WeightColumns, factors: Float[Array, " 3"]
 ) -> Float[Array, "r r"]:
-    """L with LLᵀ = S(θ).
+    """Compute L with LLᵀ = S(θ).
 
-    S is that of a lengthscale exp(longer) times that of the basis. A kernel of finite rank has no
+    Lengthscales of S are longer than those of the basis by a factor. A kernel of finite rank has no
     lengthscale.
+
+    Args:
+        prior: The prior.
+        columns: The unknown functions.
+        factors: Logarithms of the three factors.
+
+    Returns:
+        L.
     """
     identity = jnp.eye(columns.rank, dtype=factors.dtype)
-    longer = factors[0] + SHORTER * prior.lengthscale
+    log_factor = factors[0] + SHORTER * prior.lengthscale
     covariance = columns.basis.reweighted(
-        columns.root, lambda kernel: stretched(kernel, jnp.exp(longer))
+        columns.root, lambda kernel: stretched(kernel, jnp.exp(log_factor))
     )
     return jnp.exp(0.5 * factors[1]) * cholesky(covariance + JITTER * identity)
 
 
 def log_density(
-    prior: Hyperparameters, own: HyperparameterState, theta: Float[Array, " k"]
+    prior: Hyperparameters, state: HyperparameterState, theta: Float[Array, " k"]
 ) -> Float[Array, ""]:
-    """ln p(y | θ) + ln p(θ), up to a constant."""
-    seen = own.statistics
-    _, factor, pulled, variances = _conditional(prior, own, theta)
-    halves = jax.vmap(lambda c, b: solve_lower(c, b[:, None])[:, 0], in_axes=(0, 1))(factor, pulled)
-    left = seen.squares - jnp.sum(halves**2, axis=1) / variances
+    """Compute ln p(y | θ) + ln p(θ), up to a constant.
+
+    Args:
+        prior: The prior.
+        state: The state of a group.
+        theta: θ.
+
+    Returns:
+        The log-density.
+    """
+    statistics = state.statistics
+    _, factor, moment, variances = _conditional(prior, state, theta)
+    whitened = jax.vmap(lambda c, b: solve_lower(c, b[:, None])[:, 0], in_axes=(0, 1))(
+        factor, moment
+    )
+    residual = statistics.squares - jnp.sum(whitened**2, axis=1) / variances
     determinants = 2 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
-    likelihood = -0.5 * jnp.sum(seen.count * jnp.log(variances) + determinants + left / variances)
+    terms = statistics.count * jnp.log(variances) + determinants + residual / variances
+    likelihood = -0.5 * jnp.sum(terms)
     if prior.log_prior is not None:
         return likelihood + jnp.asarray(prior.log_prior(theta), theta.dtype)
-    return likelihood - 0.5 * jnp.sum((theta / own.spreads) ** 2)
+    return likelihood - 0.5 * jnp.sum((theta / state.spreads) ** 2)
 
 
 def _conditional(
-    prior: Hyperparameters, own: HyperparameterState, theta: Array
+    prior: Hyperparameters, state: HyperparameterState, theta: Array
 ) -> tuple[Array, Array, Array, Array]:
     """L, Cholesky factors of M (p, r, r), LᵀΦᵀy (r, p), and noise variances (p,) given θ."""
     factors = factors_of(prior, theta)
-    root = prior_root(prior, own.columns, factors)
-    variances = own.columns.sizes**2 * jnp.exp(factors[2])
-    inner = root.T @ own.statistics.gram @ root
-    inner = 0.5 * (inner + inner.T)
-    identity = jnp.eye(inner.shape[0], dtype=inner.dtype)
-    factor = jax.vmap(lambda v: cholesky(identity + inner / v))(variances)
-    return root, factor, root.T @ own.statistics.products, variances
+    root = prior_root(prior, state.columns, factors)
+    variances = state.columns.sizes**2 * jnp.exp(factors[2])
+    gram = root.T @ state.statistics.gram @ root
+    gram = 0.5 * (gram + gram.T)
+    identity = jnp.eye(gram.shape[0], dtype=gram.dtype)
+    factor = jax.vmap(lambda v: cholesky(identity + gram / v))(variances)
+    return root, factor, root.T @ state.statistics.products, variances
 
 
 @jit
-def _log_priors(prior: Hyperparameters, own: HyperparameterState) -> Array:
+def _log_priors(prior: Hyperparameters, state: HyperparameterState) -> Array:
     assert prior.log_prior is not None
-    values = [jnp.asarray(prior.log_prior(position), float) for position in own.positions]
+    values = [jnp.asarray(prior.log_prior(position), float) for position in state.positions]
     return jnp.stack(values)
 
 
 @jit
 def _chains(
-    prior: Hyperparameters, own: HyperparameterState, steps: int, key: Key
+    prior: Hyperparameters, state: HyperparameterState, steps: int, key: Key
 ) -> tuple[Array, Array, Segment]:
-    """Mode, last positions, and what there is to say of the chains."""
+    """Mode, last positions, and a report of the chains."""
     import blackjax
 
     def target(whitened: Array) -> Array:
-        value = log_density(prior, own, mode + scale @ whitened)
+        value = log_density(prior, state, mode + scale @ whitened)
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
-    mode, scale = _laplace(prior, own)
+    mode, scale = _laplace(prior, state)
     with default_promotion():
         k = mode.shape[0]
         sampler = blackjax.nuts(target, STEP, jnp.ones(k, mode.dtype), max_num_doublings=DOUBLINGS)
 
-        def step(state: Any, each: Array) -> tuple[Any, Any]:
-            after, info = sampler.step(each, state)
+        def step(nuts_state: Any, step_key: Array) -> tuple[Any, Any]:
+            after, info = sampler.step(step_key, nuts_state)
             return after, (after.position, info.acceptance_rate, info.is_divergent)
 
         def chain(position: Array, key: Array) -> tuple[Array, Array, Array]:
             start = jnp.linalg.solve(scale, position - mode)
-            # A start that fell out of reach goes back to the mode.
+            # If new data made the density of a start vanish, the chain starts at the mode.
             start = jnp.where(jnp.isfinite(target(start)), start, jnp.zeros_like(start))
             return jax.lax.scan(step, sampler.init(start), jax.random.split(key, steps))[1]
 
-        keys = jax.random.split(key, own.positions.shape[0])
-        path, accepted, diverged = jax.vmap(chain)(own.positions, keys)
-    drawn = mode[None, None, :] + jnp.einsum("kj,csj->csk", scale, path)
-    found = Segment(
-        watched=drawn,
-        average=jnp.mean(drawn, axis=(0, 1)),
+        keys = jax.random.split(key, state.positions.shape[0])
+        path, accepted, diverged = jax.vmap(chain)(state.positions, keys)
+    draws = mode[None, None, :] + jnp.einsum("kj,csj->csk", scale, path)
+    segment = Segment(
+        watched=draws,
+        average=jnp.mean(draws, axis=(0, 1)),
         acceptance=jnp.mean(accepted),
         divergences=jnp.sum(diverged),
-        sound=jnp.all(jnp.isfinite(drawn)),
+        sound=jnp.all(jnp.isfinite(draws)),
     )
-    return mode, drawn[:, -1], found
+    return mode, draws[:, -1], segment
 
 
-def _laplace(prior: Hyperparameters, own: HyperparameterState) -> tuple[Array, Array]:
+def _laplace(prior: Hyperparameters, state: HyperparameterState) -> tuple[Array, Array]:
     """A mode of θ by guarded Newton steps, and a root of the inverse curvature there.
 
-    Both depend on the data alone and not on where the chains are, so that these stay invariant.
+    Both depend on the data only and not on the chains, so that the chains keep their target law.
     """
 
     def value(theta: Array) -> Array:
-        return log_density(prior, own, theta)
+        return log_density(prior, state, theta)
 
-    units = own.spreads  # the prior's deviations
-    k = units.shape[0]
-    identity = jnp.eye(k, dtype=units.dtype)
-    # Second derivatives of the program would take longer to compile than all the chains.
-    apart = jnp.concatenate([DIFFERENCE * identity, -DIFFERENCE * identity, jnp.zeros((1, k))])
+    deviations = state.spreads
+    k = deviations.shape[0]
+    identity = jnp.eye(k, dtype=deviations.dtype)
+    # Differences of gradients: a program of second derivatives would compile longer than all
+    # chains run.
+    offsets = jnp.concatenate([DIFFERENCE * identity, -DIFFERENCE * identity, jnp.zeros((1, k))])
 
     def curvature(theta: Array) -> tuple[Array, Array, Array]:
-        """Slope and curvature in units of the prior's; at least half that of a normal prior."""
-        around = theta[None, :] + apart * units[None, :]
-        slopes = jax.vmap(jax.grad(value))(around) * units[None, :]
-        hessian = (slopes[:k] - slopes[k : 2 * k]) / (2 * DIFFERENCE)
+        """Gradient and curvature in prior units; at least half the curvature of the prior."""
+        around = theta[None, :] + offsets * deviations[None, :]
+        gradients = jax.vmap(jax.grad(value))(around) * deviations[None, :]
+        hessian = (gradients[:k] - gradients[k : 2 * k]) / (2 * DIFFERENCE)
         hessian = jnp.where(jnp.all(jnp.isfinite(hessian)), hessian, -identity)
         values, vectors = jnp.linalg.eigh(-0.5 * (hessian + hessian.T))
-        return slopes[-1], jnp.maximum(values, 0.5), vectors
+        return gradients[-1], jnp.maximum(values, 0.5), vectors
 
     def newton(theta: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
-        slope, values, vectors = curvature(theta)
-        move = (vectors.T @ slope) / values
-        move = jnp.where(jnp.all(jnp.isfinite(move)), move, jnp.zeros_like(move))
-        after = theta + units * (vectors @ jnp.clip(move, -1.0, 1.0))
+        gradient, values, vectors = curvature(theta)
+        step = (vectors.T @ gradient) / values
+        step = jnp.where(jnp.all(jnp.isfinite(step)), step, jnp.zeros_like(step))
+        after = theta + deviations * (vectors @ jnp.clip(step, -1.0, 1.0))
         better = value(after) > value(theta)
-        scale = units[:, None] * vectors / jnp.sqrt(values)[None, :]
+        scale = deviations[:, None] * vectors / jnp.sqrt(values)[None, :]
         return jnp.where(better, after, theta), (theta, scale)
 
-    # One step more than is taken, for the curvature where the last one led.
-    modes, scales = jax.lax.scan(newton, own.mode, length=NEWTON + 1)[1]
+    # The scan has one step more than Newton takes, for the curvature at the last position.
+    modes, scales = jax.lax.scan(newton, state.mode, length=NEWTON + 1)[1]
     return modes[-1], scales[-1]
 
 
 def draw_given(
-    prior: Hyperparameters, own: HyperparameterState, theta: Float[Array, " k"], *, key: Key
+    prior: Hyperparameters, state: HyperparameterState, theta: Float[Array, " k"], *, key: Key
 ) -> Float[Array, "r p"]:
-    """ξ = Lη given θ, with η | y ~ N(M⁻¹LᵀΦᵀy/v, M⁻¹): exact."""
-    root, factor, pulled, variances = _conditional(prior, own, theta)
-    noise = jax.random.normal(key, pulled.shape, pulled.dtype)
-    return root @ _solved(factor, pulled, variances, noise)
+    """Draw ξ = Lη given θ, with η | y ~ N(M⁻¹LᵀΦᵀy/v, M⁻¹). The draw is exact.
+
+    Args:
+        prior: The prior.
+        state: The state of a group.
+        theta: θ.
+        key: Decides the draw.
+
+    Returns:
+        The weights ξ.
+    """
+    root, factor, moment, variances = _conditional(prior, state, theta)
+    noise = jax.random.normal(key, moment.shape, moment.dtype)
+    return root @ _solved(factor, moment, variances, noise)
 
 
-def _solved(factor: Array, pulled: Array, variances: Array, noise: Array) -> Array:
-    def one(c: Array, b: Array, v: Array, e: Array) -> Array:
-        half = solve_lower(c, b[:, None]) / v + e[:, None]
-        return solve_lower_transposed(c, half)[:, 0]
+def _solved(factor: Array, moment: Array, variances: Array, noise: Array) -> Array:
+    def one_column(factor: Array, moment: Array, variance: Array, noise: Array) -> Array:
+        whitened = solve_lower(factor, moment[:, None]) / variance + noise[:, None]
+        return solve_lower_transposed(factor, whitened)[:, 0]
 
-    return jax.vmap(one, in_axes=(0, 1, 0, 1), out_axes=1)(factor, pulled, variances, noise)
+    columns = jax.vmap(one_column, in_axes=(0, 1, 0, 1), out_axes=1)
+    return columns(factor, moment, variances, noise)
 
 
 @jit
-def _weights(prior: Hyperparameters, own: HyperparameterState, key: Key) -> Array:
+def _weights(prior: Hyperparameters, state: HyperparameterState, key: Key) -> Array:
     chain_key, weight_key = jax.random.split(key)
-    chosen = jax.random.randint(chain_key, (), 0, own.positions.shape[0])
-    return draw_given(prior, own, own.positions[chosen], key=weight_key)
+    chain = jax.random.randint(chain_key, (), 0, state.positions.shape[0])
+    return draw_given(prior, state, state.positions[chain], key=weight_key)
 
 
 @jit
-def _mean_weights(prior: Hyperparameters, own: HyperparameterState) -> Array:
-    """The mean of the function given the mean of θ."""
-    root, factor, pulled, variances = _conditional(prior, own, own.average)
-    return root @ _solved(factor, pulled, variances, jnp.zeros_like(pulled))
+def _mean_weights(prior: Hyperparameters, state: HyperparameterState) -> Array:
+    """The mean of the weights given the mean of θ."""
+    root, factor, moment, variances = _conditional(prior, state, state.average)
+    return root @ _solved(factor, moment, variances, jnp.zeros_like(moment))

@@ -1,9 +1,10 @@
 """A finite-rank prior truncated to a norm ball: the exact setting of Theorem 2 (math E, B22).
 
-|ξ| is the norm of f, so the prior is N(0, I) on {|ξ| ≤ B}, all columns of a function together. The
-posterior is the Gaussian one, truncated: draw from that one and reject what lies outside. In high
-rank almost nothing lies inside: |ξ|² is a chi-square of r degrees before there are data. Then the
-rejection is hopeless and says so; elliptical slices within the ball still work, in the limit.
+|ξ| is the norm of f, so the prior is N(0, I) on {|ξ| ≤ B}, for all columns of a function together.
+The posterior is the truncated Gaussian one: draws from the Gaussian are rejected if they lie
+outside. In high rank almost all lie outside, because |ξ|² is chi-square with r degrees before any
+data. Rejection then fails with an error. Elliptical slices within the ball still work, exactly in
+the limit of long chains.
 """
 
 import dataclasses
@@ -25,12 +26,22 @@ from kernelmdp.priors.sufficient_statistics import Statistics
 from kernelmdp.priors.weight_space import WeightColumns, random_member
 from kernelmdp.types import Key
 
-#: Draws tried at once, and how many times at most.
-BATCH, BATCHES = 2048, 512
+#: Number of draws tried at once.
+BATCH = 2048
+#: Largest number of batches before rejection gives up, after about a million draws.
+BATCHES = 512
 
 
 class NormBallState(Module):
-    """What was seen, the ball, and chains within it (none when draws are by rejection)."""
+    """The state of a group: statistics of its data, the ball, and chains within it.
+
+    Attributes:
+        columns: The unknown functions.
+        statistics: Sufficient statistics of the data.
+        bound: B.
+        positions: The last position of each chain.
+        average: The mean of the draws of the last segment.
+    """
 
     columns: WeightColumns
     statistics: Statistics
@@ -41,10 +52,16 @@ class NormBallState(Module):
 
 @dataclasses.dataclass(frozen=True)
 class NormBall(Prior):
-    """A Gaussian process prior of finite rank, given that norms are at most these bounds.
+    """A Gaussian process prior of finite rank, conditioned on bounds of the norms.
 
-    Bounds that are not given are the problem's own. ``method`` is "rejection" (exact) or
-    "elliptical" (chains of slices, exact in the limit), which works at any rank.
+    Attributes:
+        name: "norm-ball".
+        norm_reward: The bound for the reward; None means the problem's.
+        norm_transition: The bound for the transition; None means the problem's.
+        method: "rejection" (exact), or "elliptical" (chains of slices, exact in the limit), which
+            works at any rank.
+        chains: The number of chains.
+        steps: The number of steps of each chain in an episode.
 
     >>> NormBall(norm_reward=1.0, norm_transition=1.0, method="elliptical").method
     'elliptical'
@@ -66,26 +83,26 @@ class NormBall(Prior):
         integer("chains", self.chains, least=2)
         integer("steps", self.steps, least=10)
 
-    def init(self, setting: PriorProblem, *, key: Key) -> tuple[PriorState, Diagnostics]:
-        state, found = super().init(setting, key=key)
+    def init(self, problem: PriorProblem, *, key: Key) -> tuple[PriorState, Diagnostics]:
+        state, diagnostics = super().init(problem, key=key)
         if len(state.transition.groups) > 1:
             raise ArgumentError(
                 "prior", "one kernel and one noise for all outputs (one ball)", self.name
             )
-        return state, found
+        return state, diagnostics
 
     def start(
-        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
+        self, columns: WeightColumns, problem: PriorProblem, role: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
-        name = f"norm_{place}"
-        bound = getattr(self, name) or getattr(setting, name)
+        name = f"norm_{role}"
+        bound = getattr(self, name) or getattr(problem, name)
         if bound is None:
             raise ArgumentError(name, "a bound B of the norm; the problem knows none", None)
         r, p, dtype = columns.rank, columns.count, columns.root.dtype
-        # Pulled inside the ball, where every place is a sound start.
+        # Starts are moved into the ball, where every position is valid.
         starts = jax.random.normal(key, (self.chains, r, p), dtype)
         lengths = jnp.linalg.norm(starts.reshape(self.chains, -1), axis=1)[:, None, None]
-        own = NormBallState(
+        state = NormBallState(
             columns=columns,
             statistics=Statistics.none(columns),
             bound=jnp.asarray(bound, dtype),
@@ -93,9 +110,9 @@ class NormBall(Prior):
             average=jnp.zeros((r, p), dtype),
         )
         if self.method == "rejection":
-            rate = rejection(own, key)[1]  # hopeless cases are said before anything is played
-            return own, EXACT._replace(acceptance=rate)
-        return self._moved(own, key)
+            acceptance = rejection(state, key)[1]  # fails here, before any episode, if ever
+            return state, EXACT._replace(acceptance=acceptance)
+        return self._run_chains(state, key)
 
     def update(
         self,
@@ -105,19 +122,19 @@ class NormBall(Prior):
         *,
         key: Key,
     ) -> tuple[Any, Diagnostics]:
-        own = changed(learned, statistics=learned.statistics.after(features, targets))
+        state = changed(learned, statistics=learned.statistics.after(features, targets))
         if self.method == "elliptical":
-            return self._moved(own, key)
-        _, found, tried = _reject(own, key)
-        rate = float(found) / float(tried)
-        return own, EXACT._replace(acceptance=rate, mixed=bool(found))
+            return self._run_chains(state, key)
+        _, accepted, tried = _reject(state, key)
+        acceptance = float(accepted) / float(tried)
+        return state, EXACT._replace(acceptance=acceptance, mixed=bool(accepted))
 
-    def _moved(self, own: NormBallState, key: Key) -> tuple[NormBallState, Diagnostics]:
-        def run(own: NormBallState, key: Key) -> tuple[NormBallState, Segment]:
-            positions, found = _slices(own, self.steps, key)
-            return changed(own, positions=positions), found
+    def _run_chains(self, state: NormBallState, key: Key) -> tuple[NormBallState, Diagnostics]:
+        def run(state: NormBallState, key: Key) -> tuple[NormBallState, Segment]:
+            positions, segment = _slices(state, self.steps, key)
+            return changed(state, positions=positions), segment
 
-        return run_segment(own, run, key=key)
+        return run_segment(state, run, key=key)
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         if self.method == "elliptical":
@@ -130,11 +147,22 @@ class NormBall(Prior):
         return _gaussian_mean(learned)
 
 
-def rejection(own: NormBallState, key: Key) -> tuple[Float[Array, "r p"], float]:
-    """Weights inside the ball and the share of draws that were; ArgumentError when none was."""
-    drawn, found, tried = _reject(own, key)
-    if not int(found):
-        size, bound = own.average.size, float(own.bound)
+def rejection(state: NormBallState, key: Key) -> tuple[Float[Array, "r p"], float]:
+    """Draw weights inside the ball by rejection.
+
+    Args:
+        state: The state of a group.
+        key: Decides the draws.
+
+    Returns:
+        The weights, and the share of draws that were accepted.
+
+    Raises:
+        ArgumentError: If no draw was accepted.
+    """
+    weights, accepted, tried = _reject(state, key)
+    if not int(accepted):
+        size, bound = state.average.size, float(state.bound)
         raise ArgumentError(
             "prior",
             f"a norm bound that draws meet: of {int(tried):,} draws of {size} weights none had a "
@@ -143,63 +171,65 @@ def rejection(own: NormBallState, key: Key) -> tuple[Float[Array, "r p"], float]
             "kernel, or NormBall(method='elliptical')",
             f"acceptance 0 of {int(tried):,}",
         )
-    return drawn, int(found) / int(tried)
+    return weights, int(accepted) / int(tried)
 
 
 @jit
-def _reject(own: NormBallState, key: Key) -> tuple[Array, Array, Array]:
-    """The first draw inside, how many of the last batch were, and how many were tried in all."""
-    spectrum = own.statistics.spectrum()
-    mean, spread = spectrum.moments(own.columns.sizes**2)
+def _reject(state: NormBallState, key: Key) -> tuple[Array, Array, Array]:
+    """The first draw inside, the number inside in the last batch, and the number tried in all."""
+    spectrum = state.statistics.spectrum()
+    mean, deviation = spectrum.moments(state.columns.sizes**2)
 
-    def batch(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        _, _, number = state
+    def batch(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        _, _, number = carry
         shape = (BATCH, *mean.shape)
         noise = jax.random.normal(jax.random.fold_in(key, number), shape, mean.dtype)
-        drawn = mean[None] + spread[None] * noise  # of Uᵀξ, which has the same length
-        inside = jnp.sum(drawn**2, axis=(1, 2)) <= own.bound**2
-        return drawn[jnp.argmax(inside)], jnp.sum(inside), number + 1
+        draws = mean[None] + deviation[None] * noise  # of Uᵀξ, which has the same length as ξ
+        inside = jnp.sum(draws**2, axis=(1, 2)) <= state.bound**2
+        return draws[jnp.argmax(inside)], jnp.sum(inside), number + 1
 
-    def hoping(state: tuple[Array, Array, Array]) -> Array:
-        _, found, number = state
-        return (found == 0) & (number < BATCHES)
+    def not_accepted(carry: tuple[Array, Array, Array]) -> Array:
+        _, accepted, number = carry
+        return (accepted == 0) & (number < BATCHES)
 
-    init = (mean, jnp.zeros((), int), jnp.zeros((), int))
-    drawn, found, number = jax.lax.while_loop(hoping, batch, init)
-    return spectrum.vectors @ drawn, found, number * BATCH
+    initial = (mean, jnp.zeros((), int), jnp.zeros((), int))
+    draw, accepted, number = jax.lax.while_loop(not_accepted, batch, initial)
+    return spectrum.vectors @ draw, accepted, number * BATCH
 
 
 @jit
-def _slices(own: NormBallState, steps: int, key: Key) -> tuple[Float[Array, "chains r p"], Segment]:
-    """Last positions, and what there is to say of the chains; sound when all starts were inside.
+def _slices(
+    state: NormBallState, steps: int, key: Key
+) -> tuple[Float[Array, "chains r p"], Segment]:
+    """Last positions, and a report of the chains; sound if all starts were inside the ball.
 
-    The Gaussian posterior is the reference, the ball's indicator the ratio.
+    The Gaussian posterior is the reference law, and the ball's indicator is the ratio.
     """
-    spectrum = own.statistics.spectrum()
-    mean, spread = spectrum.moments(own.columns.sizes**2)
+    spectrum = state.statistics.spectrum()
+    mean, deviation = spectrum.moments(state.columns.sizes**2)
 
     def log_ratio(u: Array) -> Array:
-        drawn = mean + spread * u.reshape(mean.shape)
-        return jnp.where(jnp.sum(drawn**2) <= own.bound**2, 0.0, -jnp.inf)
+        rotated = mean + deviation * u.reshape(mean.shape)
+        return jnp.where(jnp.sum(rotated**2) <= state.bound**2, 0.0, -jnp.inf)
 
     def chain(position: Array, key: Array) -> tuple[Array, Array, Array]:
-        start = ((spectrum.vectors.T @ position - mean) / spread).ravel()
+        start = ((spectrum.vectors.T @ position - mean) / deviation).ravel()
         path, tried, sound = slice_steps(log_ratio, start, steps, key=key)
-        drawn = mean[None] + spread[None] * path.reshape(steps, *mean.shape)
-        return drawn, jnp.sum(tried), sound
+        rotated = mean[None] + deviation[None] * path.reshape(steps, *mean.shape)
+        return rotated, jnp.sum(tried), sound
 
-    drawn, tried, sound = jax.vmap(chain)(
-        own.positions, jax.random.split(key, own.positions.shape[0])
+    rotated, tried, sound = jax.vmap(chain)(
+        state.positions, jax.random.split(key, state.positions.shape[0])
     )
-    drawn = jnp.einsum("rq,csqp->csrp", spectrum.vectors, drawn)
-    # Rounding in the rotation must not carry a point over the border.
-    lengths = jnp.sqrt(jnp.sum(drawn**2, axis=(2, 3), keepdims=True))
-    drawn = drawn * jnp.minimum(1.0, own.bound * (1 - 1e-12) / lengths)
-    watched = jnp.einsum("kr,csrp->cskp", own.columns.probes, drawn)
+    draws = jnp.einsum("rq,csqp->csrp", spectrum.vectors, rotated)
+    # Rounding in the rotation must not move a point out of the ball.
+    lengths = jnp.sqrt(jnp.sum(draws**2, axis=(2, 3), keepdims=True))
+    draws = draws * jnp.minimum(1.0, state.bound * (1 - 1e-12) / lengths)
+    watched = jnp.einsum("kr,csrp->cskp", state.columns.probes, draws)
     chains = watched.shape[0]
-    return drawn[:, -1], Segment(
+    return draws[:, -1], Segment(
         watched=watched.reshape(chains, steps, -1),
-        average=jnp.mean(drawn, axis=(0, 1)),
+        average=jnp.mean(draws, axis=(0, 1)),
         acceptance=chains * steps / jnp.sum(tried),
         divergences=jnp.zeros((), int),
         sound=jnp.all(sound),
@@ -207,9 +237,9 @@ def _slices(own: NormBallState, steps: int, key: Key) -> tuple[Float[Array, "cha
 
 
 @jit
-def _gaussian_mean(own: NormBallState) -> Array:
-    """The mean of the Gaussian posterior, brought into the ball."""
-    spectrum = own.statistics.spectrum()
-    mean = spectrum.vectors @ spectrum.moments(own.columns.sizes**2)[0]
+def _gaussian_mean(state: NormBallState) -> Array:
+    """The mean of the Gaussian posterior, projected to the ball."""
+    spectrum = state.statistics.spectrum()
+    mean = spectrum.vectors @ spectrum.moments(state.columns.sizes**2)[0]
     length = jnp.sqrt(jnp.sum(mean**2))
-    return mean * jnp.minimum(1.0, own.bound / jnp.maximum(length, own.bound))
+    return mean * jnp.minimum(1.0, state.bound / jnp.maximum(length, state.bound))

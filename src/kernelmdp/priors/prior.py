@@ -1,8 +1,8 @@
-"""What a prior without a closed form does for PSRL: begin, learn from an episode, draw an MDP.
+"""The contract of priors without a closed form: start, learn from an episode, draw an MDP.
 
-The reward and the transition are independent, and so are groups of their outputs; a prior says how
-one group is learned and drawn (``start``, ``update``, ``weights``), all else is here. Nothing is
-changed in place: ``learn`` returns another state, so that an error loses nothing.
+The reward and the transition are independent, and so are groups of their outputs. A prior defines
+how one group is learned and drawn (``start``, ``update``, ``weights``). Everything else is here.
+Nothing is changed in place: ``learn`` returns a new state.
 """
 
 import abc
@@ -26,7 +26,15 @@ from kernelmdp.types import Key
 
 
 class PriorProblem(NamedTuple):
-    """What a prior may know of the problem: Gaussian beliefs without data, noise, norm bounds.
+    """What a prior may use of the problem.
+
+    Attributes:
+        beliefs: Gaussian beliefs without data.
+        reward_noise: Noise of rewards.
+        transition_noise: Noise of transitions, in units of the state.
+        noise_floors: Smallest standard deviations of the noise of rewards and scaled residuals.
+        norm_reward: A bound of the norm of the reward, or None.
+        norm_transition: A bound of the norm of the scaled residuals, or None.
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
@@ -45,7 +53,13 @@ class PriorProblem(NamedTuple):
 
 
 class PriorState(NamedTuple):
-    """Both unknown functions (None for a known reward) and what each group has learned.
+    """The state of a prior.
+
+    Attributes:
+        beliefs: Gaussian beliefs without data.
+        reward: The unknown reward; None if it is known.
+        transition: The unknown transition.
+        learned: What each group of outputs has learned.
 
     >>> PriorState._fields
     ('beliefs', 'reward', 'transition', 'learned')
@@ -61,22 +75,35 @@ class PriorState(NamedTuple):
 class Prior(abc.ABC):
     """A prior over MDPs. Use one of its subclasses.
 
+    Attributes:
+        name: The prior's name in settings.
+        exact: Whether draws have exactly the posterior's law, and not only for long chains.
+
     >>> import kernelmdp as km
     >>> km.priors.UnknownNoise().name
     'unknown-noise'
     """
 
     name: ClassVar[str]
-    #: Whether draws have the posterior's law exactly, rather than in the limit of long chains.
     exact: ClassVar[bool] = False
 
-    # What subclasses say, for one group of columns.
+    # Methods for subclasses, for one group of columns.
 
     @abc.abstractmethod
     def start(
-        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
+        self, columns: WeightColumns, problem: PriorProblem, role: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
-        """Before any data; ``place`` is "reward" or "transition"."""
+        """Make the state of a group before any data.
+
+        Args:
+            columns: The group.
+            problem: What the prior may use of the problem.
+            role: "reward" or "transition".
+            key: Decides everything random.
+
+        Returns:
+            The state, and diagnostics of its chains.
+        """
 
     @abc.abstractmethod
     def update(
@@ -87,92 +114,176 @@ class Prior(abc.ABC):
         *,
         key: Key,
     ) -> tuple[Any, Diagnostics]:
-        """After seeing targets at points with these features."""
+        """Learn from data of a group.
+
+        Args:
+            learned: The state of the group before.
+            features: Features of the points, (h, r).
+            targets: Observations, (h, p).
+            key: Decides everything random.
+
+        Returns:
+            The state after the data, and diagnostics of its chains.
+        """
 
     @abc.abstractmethod
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
-        """Weights ξ of functions drawn from the posterior."""
+        """Draw weights ξ of functions from the posterior of a group.
+
+        Args:
+            learned: The state of the group.
+            key: Decides the draw.
+
+        Returns:
+            The weights, (r, p).
+        """
 
     @abc.abstractmethod
     def expected(self, learned: Any) -> Float[Array, "r p"]:
-        """The posterior mean of the weights."""
+        """Compute the posterior mean of the weights of a group.
+
+        Args:
+            learned: The state of the group.
+
+        Returns:
+            The mean, (r, p).
+        """
 
     def sizes(self, noise: Noise, dimension: int) -> np.ndarray:
-        """The size of the noise along each axis, in the units of the outcomes."""
+        """Return the size of the noise along each axis.
+
+        Args:
+            noise: The noise law.
+            dimension: The number of axes.
+
+        Returns:
+            The sizes in units of the outcomes.
+        """
         return noise.standard_deviations(dimension)
 
     def posteriors(self, beliefs: Beliefs) -> tuple[Posterior | Callable[..., Any], Posterior]:
-        """The posteriors whose bases are used."""
+        """Return the posteriors whose bases represent the unknown functions.
+
+        Args:
+            beliefs: Gaussian beliefs without data.
+
+        Returns:
+            The posteriors of reward and transition.
+        """
         return beliefs.reward, beliefs.transition
 
-    # What agents call.
+    # Methods for learners.
 
-    def init(self, setting: PriorProblem, *, key: Key) -> tuple[PriorState, Diagnostics]:
-        """The state before any data."""
-        beliefs = setting.beliefs
+    def init(self, problem: PriorProblem, *, key: Key) -> tuple[PriorState, Diagnostics]:
+        """Make the state before any data.
+
+        Args:
+            problem: What the prior may use of the problem.
+            key: Decides everything random.
+
+        Returns:
+            The state, and diagnostics of its chains.
+
+        Raises:
+            ArgumentError: If the prior does not suit the noise.
+        """
+        beliefs = problem.beliefs
         m = beliefs.scale.shape[0]
-        reward_floor, residual_floor = setting.noise_floors
-        if setting.transition_noise.categorical:
+        reward_floor, residual_floor = problem.noise_floors
+        if problem.transition_noise.categorical:
             raise ArgumentError(
-                "prior", "'gaussian' for this noise", repr(setting.transition_noise)
+                "prior", "'gaussian' for this noise", repr(problem.transition_noise)
             )
-        first, second = self.posteriors(beliefs)
+        reward_posterior, transition_posterior = self.posteriors(beliefs)
         reward = None
-        if isinstance(first, Posterior):
+        if isinstance(reward_posterior, Posterior):
             reward = weight_space_function(
-                first, np.maximum(self.sizes(setting.reward_noise, 1), reward_floor)
+                reward_posterior, np.maximum(self.sizes(problem.reward_noise, 1), reward_floor)
             )
-        own = self.sizes(setting.transition_noise, m) / np.asarray(beliefs.scale)
-        transition = weight_space_function(second, np.maximum(own, residual_floor))
-        groups = [("reward", g) for g in (reward.groups if reward is not None else ())]
-        groups += [("transition", g) for g in transition.groups]
+        sizes = self.sizes(problem.transition_noise, m) / np.asarray(beliefs.scale)
+        transition = weight_space_function(transition_posterior, np.maximum(sizes, residual_floor))
+        groups = [("reward", group) for group in (reward.groups if reward is not None else ())]
+        groups += [("transition", group) for group in transition.groups]
         keys = jax.random.split(key, len(groups))
-        made = [
-            self.start(group, setting, place, key=each)
-            for (place, group), each in zip(groups, keys, strict=True)
+        started = [
+            self.start(group, problem, role, key=group_key)
+            for (role, group), group_key in zip(groups, keys, strict=True)
         ]
-        state = PriorState(beliefs, reward, transition, tuple(learned for learned, _ in made))
-        return state, worst_diagnostics(found for _, found in made)
+        state = PriorState(beliefs, reward, transition, tuple(learned for learned, _ in started))
+        return state, worst_diagnostics(diagnostics for _, diagnostics in started)
 
     def learn(
         self, state: PriorState, points: Any, rewards: Any, outcomes: Any, *, key: Key
     ) -> tuple[PriorState, Diagnostics]:
-        """After an episode: rewards (n,) and raw outcomes (n, m) at points z (n, d)."""
+        """Learn from an episode.
+
+        Args:
+            state: The state before.
+            points: z = (s, a), (n, d).
+            rewards: (n,).
+            outcomes: Next states before projection to the state space, (n, m).
+            key: Decides everything random.
+
+        Returns:
+            The state after the episode, and diagnostics of its chains.
+        """
         for name, data in (("points", points), ("rewards", rewards), ("outcomes", outcomes)):
             require_finite(name, data)
         beliefs = state.beliefs
         x = jnp.asarray(points, beliefs.scale.dtype)
         residuals = (jnp.asarray(outcomes) - beliefs.offset(x)) / beliefs.scale[None, :]
-        work = []
+        group_data = []
         for function, values in ((state.reward, rewards), (state.transition, residuals)):
             if function is not None:
                 targets = function.targets(x, values)
-                work += [(g.features(x), y) for g, y in zip(function.groups, targets, strict=True)]
-        keys = jax.random.split(key, len(work))
-        done = [
-            self.update(learned, *data, key=each)
-            for learned, data, each in zip(state.learned, work, keys, strict=True)
+                pairs = zip(function.groups, targets, strict=True)
+                group_data += [(group.features(x), target) for group, target in pairs]
+        keys = jax.random.split(key, len(group_data))
+        updated = [
+            self.update(learned, *data, key=group_key)
+            for learned, data, group_key in zip(state.learned, group_data, keys, strict=True)
         ]
-        after = state._replace(learned=tuple(learned for learned, _ in done))
-        return after, worst_diagnostics(found for _, found in done)
+        after = state._replace(learned=tuple(learned for learned, _ in updated))
+        return after, worst_diagnostics(diagnostics for _, diagnostics in updated)
 
     def draw(self, state: PriorState, *, key: Key) -> MeanModel:
-        """One MDP from the posterior."""
+        """Draw a model from the posterior.
+
+        Args:
+            state: What was learned.
+            key: Decides the draw.
+
+        Returns:
+            The model.
+        """
         keys = jax.random.split(key, len(state.learned))
         pairs = zip(state.learned, keys, strict=True)
-        return _known(state, [self.weights(own, key=each) for own, each in pairs], self.exact)
+        weights = [self.weights(learned, key=group_key) for learned, group_key in pairs]
+        return _model_of(state, weights, self.exact)
 
     def mean(self, state: PriorState) -> MeanModel:
-        """The MDP of the posterior means."""
-        return _known(state, [self.expected(own) for own in state.learned], True)
+        """Return the model of the posterior means.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            The model.
+        """
+        return _model_of(state, [self.expected(learned) for learned in state.learned], True)
 
     def description(self) -> dict[str, Any]:
-        """How to make the prior again, in plain words and numbers."""
+        """Describe how to make the prior again.
+
+        Returns:
+            Name and settings, as text and numbers.
+        """
         fields = dataclasses.asdict(self).items()
-        return {"name": self.name} | {k: "a function" if callable(v) else v for k, v in fields}
+        settings = {name: "a function" if callable(value) else value for name, value in fields}
+        return {"name": self.name} | settings
 
 
-def _known(state: PriorState, weights: list[Array], exact: bool) -> MeanModel:
+def _model_of(state: PriorState, weights: list[Array], exact: bool) -> MeanModel:
     reward: Any = state.beliefs.reward
     count = 0
     if state.reward is not None:

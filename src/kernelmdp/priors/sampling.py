@@ -1,4 +1,4 @@
-"""Sampling by BlackJAX: what it needs of JAX, and elliptical slices."""
+"""Sampling with BlackJAX: promotion rules for it, and elliptical slice sampling."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -13,7 +13,11 @@ from kernelmdp.types import Key
 
 @contextlib.contextmanager
 def default_promotion() -> Iterator[None]:
-    """JAX's own rules for ranks and types, which BlackJAX is written for, whatever ours are."""
+    """Use JAX's default promotion rules, which BlackJAX needs, also where stricter ones are set.
+
+    Yields:
+        Nothing.
+    """
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
         yield
 
@@ -21,10 +25,20 @@ def default_promotion() -> Iterator[None]:
 def slice_steps(
     log_ratio: Callable[[Array], Array], start: Float[Array, " k"], steps: int, *, key: Key
 ) -> tuple[Float[Array, "steps k"], Int[Array, " steps"], Bool[Array, ""]]:
-    """A chain for the law of density ∝ exp(log_ratio(u)) relative to N(0, I) (Murray et al. 2010).
+    """Run elliptical slice sampling (Murray et al. 2010).
 
-    Gives its positions, how many points each step tried, and whether the start was sound. From a
-    start where the ratio is not finite a slice would never end: the chain then stays where it is.
+    The target has density ∝ exp(log_ratio(u)) relative to N(0, I). From a start where the ratio is
+    not finite, slice sampling would never end. The chain then stays at its start.
+
+    Args:
+        log_ratio: The logarithm of the density relative to N(0, I).
+        start: The start of the chain, (k,).
+        steps: The number of steps.
+        key: Decides everything random.
+
+    Returns:
+        Positions (steps, k), the number of points that each step tried, and whether the start was
+        valid.
     """
     import blackjax
 
@@ -38,8 +52,8 @@ def slice_steps(
         zeros, ones = jnp.zeros_like(start), jnp.ones_like(start)
         sampler = blackjax.elliptical_slice(safe, mean=zeros, cov=ones)
 
-        def step(state: Any, each: Array) -> tuple[Any, Any]:
-            after, info = sampler.step(each, state)
+        def step(state: Any, step_key: Array) -> tuple[Any, Any]:
+            after, info = sampler.step(step_key, state)
             return after, (after.position, jnp.asarray(info.subiter, jnp.int32))
 
         state = sampler.init(start)

@@ -4,8 +4,8 @@ In finite rank the functions can be integrated out. With ΦᵀΦ = U diag(λ) U�
 
     ln p(y | v) = −½ [n ln v + Σ_j ln(1 + λ_j/v) + (yᵀy − Σ_j c_j²/(λ_j + v))/v] + const,
 
-a function of one number: it is tabulated in ln v, first coarsely over sixteen powers of ten, then
-finely where the mass is, and v drawn by inverting its integral. Then ξ | v exactly. No chain.
+a function of one number. It is tabulated in ln v, first coarsely over sixteen powers of ten, then
+finely where the mass is. v is drawn by inverting its integral, then ξ | v exactly, without chains.
 """
 
 import dataclasses
@@ -24,13 +24,25 @@ from kernelmdp.priors.sufficient_statistics import Spectrum, Statistics
 from kernelmdp.priors.weight_space import WeightColumns
 from kernelmdp.types import Key
 
-#: The table of ln p(v | y): half its width in ln v, places of the coarse and of the fine one, and
-#: how far below the top the fine one reaches.
-REACH, COARSE, FINE, DEPTH = math.log(1e8), 512, 2048, 60.0
+#: Half the width of the table of ln p(v | y), in ln v: eight powers of ten to either side.
+REACH = math.log(1e8)
+#: Number of entries of the coarse table, which only locates the mass.
+COARSE = 512
+#: Number of entries of the fine table, between which the density is linear.
+FINE = 2048
+#: The fine table includes all entries whose log-density is within this distance of the maximum.
+#: exp(−60) is far below rounding.
+DEPTH = 60.0
 
 
 class UnknownNoiseState(Module):
-    """What was seen, and the rate of the inverse-gamma prior of each column's variance."""
+    """The state of a group: statistics of its data, and the prior of the variances.
+
+    Attributes:
+        statistics: Sufficient statistics of the data.
+        shape: The shape of the inverse-gamma prior.
+        rates: The rate of the inverse-gamma prior of each column.
+    """
 
     statistics: Statistics
     shape: Float[Array, ""]
@@ -39,10 +51,17 @@ class UnknownNoiseState(Module):
 
 @dataclasses.dataclass(frozen=True)
 class UnknownNoise(Prior):
-    """A Gaussian process prior and Gaussian noise whose variance is learned, for each output.
+    """A Gaussian process prior and Gaussian noise whose variance is learned for each output.
 
-    v ~ inverse-gamma(shape, shape·guess²), so that E[1/v] = 1/guess²; ``guess`` is the standard
-    deviation of the problem's noise law unless given. Plans still use the problem's law.
+    v ~ inverse-gamma(shape, shape·guess²), so E[1/v] = 1/guess². Plans still use the problem's
+    noise law.
+
+    Attributes:
+        name: "unknown-noise".
+        exact: True: draws are exact.
+        shape: The shape of the prior; larger values are more certain.
+        guess: The standard deviation about which the prior is centred. None means that of the
+            problem's noise law.
 
     >>> UnknownNoise(shape=3.0).name
     'unknown-noise'
@@ -60,7 +79,7 @@ class UnknownNoise(Prior):
             positive_number("guess", self.guess)
 
     def start(
-        self, columns: WeightColumns, setting: PriorProblem, place: str, *, key: Key
+        self, columns: WeightColumns, problem: PriorProblem, role: str, *, key: Key
     ) -> tuple[Any, Diagnostics]:
         sizes = columns.sizes
         if self.guess is not None:
@@ -76,8 +95,8 @@ class UnknownNoise(Prior):
         *,
         key: Key,
     ) -> tuple[Any, Diagnostics]:
-        seen = learned.statistics.after(features, targets)
-        return UnknownNoiseState(seen, learned.shape, learned.rates), EXACT
+        statistics = learned.statistics.after(features, targets)
+        return UnknownNoiseState(statistics, learned.shape, learned.rates), EXACT
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
         return draw_weights(learned, key)[0]
@@ -87,16 +106,27 @@ class UnknownNoise(Prior):
 
 
 def log_posterior(
-    logs: Float[Array, " k"], spectrum: Spectrum, seen: Statistics, shape: Array, rates: Array
+    logs: Float[Array, " k"], spectrum: Spectrum, statistics: Statistics, shape: Array, rates: Array
 ) -> Float[Array, "k p"]:
-    """The log-density of ln v at k places for each column, up to a constant."""
+    """Compute the log-density of ln v, up to a constant.
+
+    Args:
+        logs: k values of ln v.
+        spectrum: The spectrum of the statistics.
+        statistics: Sufficient statistics of the data.
+        shape: The shape of the inverse-gamma prior.
+        rates: The rate of the inverse-gamma prior of each column.
+
+    Returns:
+        The log-density for each column, (k, p).
+    """
     v = jnp.exp(logs)[:, None, None]
     total = spectrum.values[None, :, None] + v
-    spread = jnp.sum(jnp.log(total / v), axis=1)
+    log_determinant = jnp.sum(jnp.log(total / v), axis=1)
     explained = jnp.sum(spectrum.products[None] ** 2 / total, axis=1)
-    left = jnp.maximum(seen.squares[None, :] - explained, 0.0)
+    residual = jnp.maximum(statistics.squares[None, :] - explained, 0.0)
     log_v = logs[:, None]
-    likelihood = -0.5 * (seen.count * log_v + spread + left * jnp.exp(-log_v))
+    likelihood = -0.5 * (statistics.count * log_v + log_determinant + residual * jnp.exp(-log_v))
     return likelihood - shape * log_v - rates[None, :] * jnp.exp(-log_v)
 
 
@@ -104,60 +134,78 @@ def log_posterior(
 def draw_weights(
     learned: UnknownNoiseState, key: Key
 ) -> tuple[Float[Array, "r p"], Float[Array, " p"]]:
-    """Weights and noise variances from the posterior."""
-    seen, spectrum = learned.statistics, learned.statistics.spectrum()
+    """Draw weights and noise variances from the posterior.
+
+    Args:
+        learned: The state of a group.
+        key: Decides the draws.
+
+    Returns:
+        Weights (r, p) and noise variances (p,).
+    """
+    statistics, spectrum = learned.statistics, learned.statistics.spectrum()
     variance_key, weight_key = jax.random.split(key)
 
-    def one(products: Array, squares: Array, rate: Array, key: Array) -> Array:
-        own = Spectrum(spectrum.values, spectrum.vectors, products[:, None])
-        part = Statistics(seen.gram, products[:, None], squares[None], seen.count)
+    def draw_variance(products: Array, squares: Array, rate: Array, key: Array) -> Array:
+        column_spectrum = Spectrum(spectrum.values, spectrum.vectors, products[:, None])
+        column = Statistics(statistics.gram, products[:, None], squares[None], statistics.count)
 
         def density(logs: Array) -> Array:
-            return log_posterior(logs, own, part, learned.shape, rate[None])[:, 0]
+            return log_posterior(logs, column_spectrum, column, learned.shape, rate[None])[:, 0]
 
         return jnp.exp(draw_tabulated(density, jnp.log(rate / learned.shape), key=key))
 
     keys = jax.random.split(variance_key, learned.rates.shape[0])
-    variances = jax.vmap(one, in_axes=(1, 0, 0, 0))(
-        spectrum.products, seen.squares, learned.rates, keys
+    variances = jax.vmap(draw_variance, in_axes=(1, 0, 0, 0))(
+        spectrum.products, statistics.squares, learned.rates, keys
     )
-    mean, spread = spectrum.moments(variances)
+    mean, deviation = spectrum.moments(variances)
     noise = jax.random.normal(weight_key, mean.shape, mean.dtype)
-    return spectrum.vectors @ (mean + spread * noise), variances
+    return spectrum.vectors @ (mean + deviation * noise), variances
 
 
 def draw_tabulated(log_density: Any, centre: Float[Array, ""], *, key: Key) -> Float[Array, ""]:
-    """A number with this log-density, which takes an array of places, within REACH of the centre.
+    """Draw a number with a given log-density, within REACH of a centre.
 
-    The density is linear between the places of the fine table, and so inverted exactly.
+    The density is linear between the entries of the fine table, and its integral is inverted
+    exactly.
+
+    Args:
+        log_density: A function of an array of numbers.
+        centre: The centre of the table.
+        key: Decides the draw.
+
+    Returns:
+        The number.
     """
     coarse = centre + jnp.linspace(-REACH, REACH, COARSE)
     heights = log_density(coarse)
-    gap = coarse[1] - coarse[0]
-    inside = heights > jnp.max(heights) - DEPTH
-    low = jnp.min(jnp.where(inside, coarse, jnp.inf)) - gap
-    high = jnp.max(jnp.where(inside, coarse, -jnp.inf)) + gap
-    places = low + (high - low) * jnp.linspace(0.0, 1.0, FINE)
-    heights = log_density(places)
+    spacing = coarse[1] - coarse[0]
+    has_mass = heights > jnp.max(heights) - DEPTH
+    low = jnp.min(jnp.where(has_mass, coarse, jnp.inf)) - spacing
+    high = jnp.max(jnp.where(has_mass, coarse, -jnp.inf)) + spacing
+    fine = low + (high - low) * jnp.linspace(0.0, 1.0, FINE)
+    heights = log_density(fine)
     density = jnp.exp(heights - jnp.max(heights))
     areas = 0.5 * (density[1:] + density[:-1])
-    ends = jnp.cumsum(areas)
-    wanted = jax.random.uniform(key, (), ends.dtype) * ends[-1]
-    cell = jnp.minimum(jnp.searchsorted(ends, wanted), FINE - 2)
-    left = wanted - (ends[cell] - areas[cell])
+    cumulative = jnp.cumsum(areas)
+    target = jax.random.uniform(key, (), cumulative.dtype) * cumulative[-1]
+    cell = jnp.minimum(jnp.searchsorted(cumulative, target), FINE - 2)
+    area = target - (cumulative[cell] - areas[cell])
     a, b = density[cell], density[cell + 1]
-    # left = a x + (b − a) x²/2 for the share x of the cell.
-    root = jnp.sqrt(jnp.maximum(a**2 + 2 * (b - a) * left, 0.0))
-    share = jnp.clip(2 * left / jnp.maximum(a + root, jnp.finfo(ends.dtype).tiny), 0.0, 1.0)
-    return places[cell] + share * (places[1] - places[0])
+    # area = a x + (b − a) x²/2 for the share x of the cell.
+    root = jnp.sqrt(jnp.maximum(a**2 + 2 * (b - a) * area, 0.0))
+    tiny = jnp.finfo(cumulative.dtype).tiny
+    share = jnp.clip(2 * area / jnp.maximum(a + root, tiny), 0.0, 1.0)
+    return fine[cell] + share * (fine[1] - fine[0])
 
 
 @jit
 def _expected(learned: UnknownNoiseState) -> Array:
     """The mean given the most likely variances."""
-    seen, spectrum = learned.statistics, learned.statistics.spectrum()
+    statistics, spectrum = learned.statistics, learned.statistics.spectrum()
     centre = jnp.log(jnp.mean(learned.rates) / learned.shape)
     logs = centre + jnp.linspace(-REACH, REACH, FINE)
-    heights = log_posterior(logs, spectrum, seen, learned.shape, learned.rates)
+    heights = log_posterior(logs, spectrum, statistics, learned.shape, learned.rates)
     mean, _ = spectrum.moments(jnp.exp(logs[jnp.argmax(heights, axis=0)]))
     return spectrum.vectors @ mean

@@ -1,8 +1,8 @@
 """An unknown function in weight space: f_j(z) = φ(z)ᵀξ_j with ξ_j ~ N(0, I) a priori.
 
-φ(z) = rootᵀg(z) for the basis g and the root of the posterior's engine (gp/weight_engine.py), so |ξ_j| is
-the norm of f_j in the space of the finite-rank kernel. Outputs must be independent: k ⊗ identity,
-or a kernel for each.
+φ(z) = rootᵀg(z) for the basis g and the root of the posterior's engine (gp/weight_engine.py). So
+|ξ_j| is the norm of f_j in the RKHS of the finite-rank kernel. Outputs must be independent:
+k ⊗ identity, or a kernel for each.
 """
 
 from typing import Any
@@ -23,12 +23,20 @@ from kernelmdp.gp.weight_engine import WeightFunction
 from kernelmdp.numerics.modules import Module, jit
 from kernelmdp.types import Key
 
-#: Points at which functions are watched to see whether chains mix.
+#: Number of points at which function values are recorded to judge whether chains mix. Diagnostics
+#: cost proportionally.
 PROBES = 8
 
 
 class WeightColumns(Module):
-    """p functions with one kernel; ``sizes`` of their noise, ``probes`` φ at a few points."""
+    """p functions with one kernel.
+
+    Attributes:
+        basis: g.
+        root: The root of the prior covariance of the weights of g.
+        probes: φ at the points at which mixing is judged.
+        sizes: The size of the noise of each function.
+    """
 
     basis: Basis
     root: Float[Array, "r r"]
@@ -37,41 +45,73 @@ class WeightColumns(Module):
 
     @property
     def rank(self) -> int:
-        """Number of weights of one function."""
+        """The number of weights of one function."""
         return self.root.shape[0]
 
     @property
     def count(self) -> int:
-        """Number of functions."""
+        """The number of functions."""
         return self.sizes.shape[0]
 
     def features(self, points: Float[Array, "n d"]) -> Float[Array, "n r"]:
-        """φ at points."""
+        """Compute φ at points.
+
+        Args:
+            points: (n, d).
+
+        Returns:
+            The features, (n, r).
+        """
         return _features(self.basis, self.root, points)
 
 
 class WeightSpaceFunction(Module):
-    """A function of one or several outputs, as groups of columns."""
+    """An unknown function of one or several outputs, as groups of columns.
+
+    Attributes:
+        layout: How outputs are laid over engines.
+        engines: The posterior's engines, for their caches.
+        groups: The groups of outputs that share a kernel.
+        mean: The prior mean.
+        scalar: Whether values have shape (n,) and not (n, m).
+        dtype: The precision.
+    """
 
     layout: Layout
-    engines: tuple[Engine, ...]  # of the posterior, for what they remember
+    engines: tuple[Engine, ...]
     groups: tuple[WeightColumns, ...]
     mean: Mean
     scalar: bool = eqx.field(static=True)
     dtype: Any = eqx.field(static=True)
 
     def targets(self, points: Any, values: Any) -> list[Float[Array, "n p"]]:
-        """What each group is to explain, from values (n, m) seen at points."""
+        """Split observations minus the prior mean into targets of the groups.
+
+        Args:
+            points: (n, d).
+            values: Observations, (n, m).
+
+        Returns:
+            The targets of each group.
+        """
         x = jnp.asarray(points, self.dtype)
-        rest = jnp.asarray(values, self.dtype).reshape(x.shape[0], -1) - self.mean(x)
+        residuals = jnp.asarray(values, self.dtype).reshape(x.shape[0], -1) - self.mean(x)
         ends = np.cumsum([group.count for group in self.groups])[:-1].tolist()
-        return jnp.split(rest, ends, axis=1)
+        return jnp.split(residuals, ends, axis=1)
 
     def function(self, weights: list[Float[Array, "r p"]], *, exact: bool) -> FunctionSample:
-        """The function with these weights ξ."""
+        """Make the function with given weights.
+
+        Args:
+            weights: ξ of each group.
+            exact: Whether the weights have exactly the posterior's law.
+
+        Returns:
+            The function.
+        """
         pairs = zip(self.groups, weights, strict=True)
         functions = tuple(WeightFunction(group.basis, group.root @ xi) for group, xi in pairs)
-        made = FunctionSample(
+        sample = FunctionSample(
             layout=self.layout,
             functions=functions,
             mean=self.mean,
@@ -79,11 +119,22 @@ class WeightSpaceFunction(Module):
             dtype=self.dtype,
             exact=exact,
         )
-        return made.with_cache_of(self.engines)
+        return sample.with_cache_of(self.engines)
 
 
 def weight_space_function(posterior: Posterior, sizes: Any) -> WeightSpaceFunction:
-    """The function of a posterior without data, whose outputs have noise of these sizes (m,)."""
+    """Make the weight-space form of a posterior without data.
+
+    Args:
+        posterior: The posterior.
+        sizes: The size of the noise of each output, (m,).
+
+    Returns:
+        The unknown function.
+
+    Raises:
+        ArgumentError: If outputs are correlated, or the kernel has no features here.
+    """
     layout, engines = posterior.layout, posterior.engines
     outputs = layout.groups()
     if outputs is None:
@@ -95,10 +146,10 @@ def weight_space_function(posterior: Posterior, sizes: Any) -> WeightSpaceFuncti
         )
     sizes = jnp.broadcast_to(jnp.asarray(sizes, posterior.dtype), (layout.outputs,))
     assert posterior.domain is not None
-    places = posterior.domain.spread(PROBES)
-    watched = jnp.asarray(places[:: max(1, len(places) // PROBES)][:PROBES], posterior.dtype)
+    points = posterior.domain.spread(PROBES)
+    probes = jnp.asarray(points[:: max(1, len(points) // PROBES)][:PROBES], posterior.dtype)
     groups = []
-    for engine, own in zip(engines, outputs, strict=True):
+    for engine, engine_outputs in zip(engines, outputs, strict=True):
         form = engine.weight_form(posterior.dimension)
         if form is None:
             raise ArgumentError(
@@ -108,7 +159,8 @@ def weight_space_function(posterior: Posterior, sizes: Any) -> WeightSpaceFuncti
                 str(posterior.kernel),
             )
         basis, root = form
-        groups.append(WeightColumns(basis, root, _features(basis, root, watched), sizes[own]))
+        features = _features(basis, root, probes)
+        groups.append(WeightColumns(basis, root, features, sizes[engine_outputs]))
     return WeightSpaceFunction(
         layout, engines, tuple(groups), posterior.mean, posterior.scalar, posterior.dtype
     )
@@ -120,5 +172,13 @@ def _features(basis: Basis, root: Array, points: Array) -> Array:
 
 
 def random_member(positions: Float[Array, "chains r p"], key: Key) -> Float[Array, "r p"]:
-    """One of the chains, at random."""
+    """Choose one of the chains at random.
+
+    Args:
+        positions: The positions of all chains.
+        key: Decides the choice.
+
+    Returns:
+        The position of one chain.
+    """
     return positions[jax.random.randint(key, (), 0, positions.shape[0])]
