@@ -38,7 +38,7 @@ def main() -> None:
                 right.plot(agent.history[number].states[:, 0], ".-", label=f"psrl, {label}")
     key = jax.random.key(options.seed)
     truth = km.planners.RiccatiPlanner().plan(env.mdp, key=key)
-    start = env.starts(key)
+    start = env.draw_start(key)
     right.plot(env.play(truth.policy, start, key=key).states[:, 0], "k--", label="optimal policy")
     left.set_title("")
     right.set(xlabel="period", ylabel="first coordinate of the state")

@@ -91,7 +91,7 @@ def cart_pole(key):
 def swing_up(penalty):
     def made(key):
         environment = km.make("pendulum-swingup", penalty=penalty)
-        return environment.mdp, jnp.tile(environment.starts(key)[None, :], (10, 1))
+        return environment.mdp, jnp.tile(environment.draw_start(key)[None, :], (10, 1))
 
     return made
 

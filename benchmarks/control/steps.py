@@ -53,7 +53,7 @@ def one(
         env, kernel="auto", reward="known", update=update, planner="mpc", seed=seed
     )
     every = every if update == "step" else env.mdp.horizon
-    starts = jnp.stack([env.starts(jax.random.key(10**6 + i)) for i in range(EVALUATED)])
+    starts = jnp.stack([env.draw_start(jax.random.key(10**6 + i)) for i in range(EVALUATED)])
     curve: list[tuple[int, float]] = []
     steps = 0
 
@@ -78,7 +78,7 @@ def one(
         while update == "step":
             start_key, key = jax.random.split(jax.random.fold_in(world, learner.episode))
             player = Examined(learner, examine)
-            episode = play_by_step(env.mdp, player, np.asarray(env.starts(start_key)), key=key)
+            episode = play_by_step(env.mdp, player, np.asarray(env.draw_start(start_key)), key=key)
             learner.tell(episode.states, episode.actions, episode.rewards, episode.outcomes)
     except Enough:
         pass

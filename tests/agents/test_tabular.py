@@ -101,7 +101,7 @@ def test_a_large_table_plans_with_a_bonus():
 def test_the_papers_embedding_is_warned_of():
     with pytest.warns(km.errors.ApproximationWarning, match="location family"):
         environment = make("riverswim", states=4, horizon=5, embedding="index")
-    assert environment.seen.mean_dimension == 1
+    assert environment.agent_mdp.mean_dimension == 1
     agent = PSRL(environment, seed=0)
     assert np.isfinite(agent.learn(3, progress=False).episodes["regret"]).all()
 

@@ -29,7 +29,7 @@ def test_balance_moves_as_gymnasiums_cart_pole():
             classic.state, classic.steps_beyond_terminated = point[:4].copy(), None
             classic.step(action)
             row = jnp.asarray([*point[:4], push])[None, :]
-            after = cartpole_balance.MOTION(row)[0]
+            after = cartpole_balance.DYNAMICS(row)[0]
             np.testing.assert_allclose(after, classic.state, atol=1e-10)
 
 
@@ -47,7 +47,9 @@ def test_swingup_moves_as_pilcos():
         4 * l * (m + M) - 3 * m * l * c**2
     )
     expected = np.stack([x + 0.1 * v, v + 0.1 * push, angle + 0.1 * turning, turning - 0.1 * turn])
-    np.testing.assert_allclose(cartpole_swingup.MOTION(jnp.asarray(POINTS)), expected.T, atol=1e-10)
+    np.testing.assert_allclose(
+        cartpole_swingup.DYNAMICS(jnp.asarray(POINTS)), expected.T, atol=1e-10
+    )
 
 
 def test_energy_is_kept_without_friction_and_lost_with_it():
@@ -86,7 +88,7 @@ def test_the_reward_of_the_tip():
 
 def test_swingup_starts_hanging_and_stays_in_its_box():
     env = instance("cartpole-swingup")
-    starts = np.stack([np.asarray(env.starts(jax.random.key(i))) for i in range(100)])
+    starts = np.stack([np.asarray(env.draw_start(jax.random.key(i))) for i in range(100)])
     around = np.concatenate([starts[:, :2], np.sin(starts[:, 2:3]), starts[:, 3:]], axis=1)
     np.testing.assert_allclose(around.std(axis=0), 0.02, rtol=0.3)
     assert (np.cos(starts[:, 2]) < -0.99).all()
@@ -99,7 +101,7 @@ def test_swingup_starts_hanging_and_stays_in_its_box():
 
 def test_the_stored_optimum_of_swingup_is_within_reach():
     env = instance("cartpole-swingup")
-    start = env.starts(KEY)
+    start = env.draw_start(KEY)
     assert env.optimal_value(start) is OPTIMUM
     hanging = jnp.asarray([0.0, 0.0, -math.pi, 0.0])
     plan = jnp.asarray(cartpole_swingup.PLAN)[:, None]
@@ -116,7 +118,7 @@ class Linear(Policy):
     """The controller that bounds the optimum from below."""
 
     def actions(self, states, period):
-        return jnp.clip(states @ jnp.asarray(cartpole_balance.GAINS)[:, None], -1.0, 1.0)
+        return jnp.clip(states @ jnp.asarray(cartpole_balance.FEEDBACK_GAINS)[:, None], -1.0, 1.0)
 
 
 class Push(Policy):
@@ -128,11 +130,11 @@ def test_balance_is_possible():
     env = instance("cartpole-balance")
     for i in range(3):
         key = jax.random.key(i)
-        episode = env.play(Linear(), env.starts(key), key=key)
+        episode = env.play(Linear(), env.draw_start(key), key=key)
         assert len(episode.rewards) == 200
         assert not episode.terminated
         assert episode.total == pytest.approx(200, abs=1.0)
-    optimum = env.optimal_value(env.starts(KEY))
+    optimum = env.optimal_value(env.draw_start(KEY))
     assert (optimum.value, optimum.kind) == (200.0, "interval")
     for bad in ([1.0, 0.0, 0.0, 0.0], None):
         error = UnknownPropertyError if bad else Exception

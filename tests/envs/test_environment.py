@@ -27,7 +27,7 @@ def test_what_every_environment_has(name):
     m = env.mdp.states.dimension
     assert env.name == name
     assert isinstance(env.mdp.model, MeanModel)
-    assert env.starts(KEY).shape == (m,)
+    assert env.draw_start(KEY).shape == (m,)
     assert env.problem.transition_kernel.outputs == m
     assert env.problem.residual_noise.shape == (m,)
     assert (env.problem.residual_noise > 0).all()
@@ -37,7 +37,7 @@ def test_what_every_environment_has(name):
     assert env.actions.shape[1] == env.mdp.actions.dimension
     points = jnp.asarray(env.mdp.points.spread(50))
     np.testing.assert_array_equal(env.known_reward(points), env.mdp.model(points).reward)
-    episode = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
+    episode = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.draw_start(KEY), key=KEY)
     assert episode.states.shape == (env.mdp.horizon + 1, m)
     np.testing.assert_allclose(episode.states[1:], env.mdp.states.nearest(episode.outcomes))
     residuals = env.residuals(jnp.asarray(episode.points), episode.outcomes)
@@ -60,7 +60,7 @@ def test_starts():
     drawn = dataclasses.replace(
         env, start=lambda key: jax.random.uniform(key, (1,), minval=-1.0, maxval=1.0)
     )
-    ours, again, other = (drawn.starts(jax.random.key(i)) for i in (1, 1, 2))
+    ours, again, other = (drawn.draw_start(jax.random.key(i)) for i in (1, 1, 2))
     assert ours.tolist() == again.tolist() != other.tolist()
     with pytest.raises(ArgumentError, match="no fixed start"):
         drawn.optimal_value()

@@ -22,7 +22,7 @@ def _made_once(monkeypatch):
     monkeypatch.setattr(gymnasium_env, "make", lambda name, *, seed, **_: instance(name, seed))
 
 
-@pytest.mark.parametrize("identifier", gymnasium_env.IDS)
+@pytest.mark.parametrize("identifier", gymnasium_env.GYMNASIUM_IDS)
 def test_gymnasium_checker(identifier):
     register()  # again: nothing changes
     env = gymnasium.make(identifier)
@@ -33,7 +33,7 @@ def test_gymnasium_checker(identifier):
         check_env(env.unwrapped)
 
 
-@pytest.mark.parametrize("identifier", gymnasium_env.IDS)
+@pytest.mark.parametrize("identifier", gymnasium_env.GYMNASIUM_IDS)
 def test_an_episode(identifier):
     env = gymnasium.make(identifier)
     mdp = env.unwrapped.environment.mdp

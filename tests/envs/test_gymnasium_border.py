@@ -9,7 +9,7 @@ import pytest
 
 from kernelmdp.domains import Box
 from kernelmdp.envs import cos_sin_pairs, from_gymnasium, gymnasium_env, register
-from kernelmdp.envs.gymnasium_spaces import FAR
+from kernelmdp.envs.gymnasium_spaces import PROVISIONAL_BOUND
 from kernelmdp.errors import ArgumentError, DataError, DomainError, KernelMDPError, ShapeError
 from tests.envs.instances import instance
 
@@ -89,7 +89,10 @@ def test_axes_without_bounds_are_named_and_their_states_projected():
     task = from_gymnasium("CartPole-v1", horizon=30)
     assert task.unbounded == (1, 3)
     low, high = task.states.bounds
-    assert (low[[1, 3]], high[[1, 3]]) == (pytest.approx(-FAR), pytest.approx(FAR))
+    assert (low[[1, 3]], high[[1, 3]]) == (
+        pytest.approx(-PROVISIONAL_BOUND),
+        pytest.approx(PROVISIONAL_BOUND),
+    )
     assert high[0] == pytest.approx(4.8)
     with pytest.raises(ArgumentError, match=r"Box\(low, high\).*coordinates \[1, 3\]"):
         task.require_bounds()
@@ -107,7 +110,7 @@ def test_half_open_axes_keep_the_end_they_have():
     turning.observation_space = gymnasium.spaces.Box(0.0, np.inf, (1,))
     task = from_gymnasium(turning, horizon=2)
     assert task.unbounded == (0,)
-    assert task.states == Box([0.0], [FAR])
+    assert task.states == Box([0.0], [PROVISIONAL_BOUND])
 
 
 def test_angles_are_unwrapped():
@@ -140,7 +143,7 @@ def test_angles_that_the_user_names():
 )
 def test_cosines_and_sines_are_recognised(identifier, pairs):
     task = from_gymnasium(identifier, horizon=50)
-    assert list(task.circles.pairs) == pairs
+    assert list(task.angle_pairs.pairs) == pairs
     size = task.env.observation_space.shape[0]
     assert task.states.dimension == size - len(pairs)
     assert len(task.states.periodic) == len(pairs)

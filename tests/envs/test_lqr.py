@@ -152,7 +152,7 @@ def beliefs_after(env, episodes, seed, reward):
 
     problem = km.agents.AgentConfig(reward=reward).problem_for(as_system(env))
     beliefs = prior_beliefs(problem)
-    starts = jnp.broadcast_to(env.starts(KEY)[None, :], (episodes, env.mdp.states.dimension))
+    starts = jnp.broadcast_to(env.draw_start(KEY)[None, :], (episodes, env.mdp.states.dimension))
     key = jax.random.key(seed)
     states, actions, rewards, outcomes = rollout(
         env.mdp, UniformPolicy(env.mdp.actions, key), starts, key=key

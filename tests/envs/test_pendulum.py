@@ -10,9 +10,9 @@ from scipy.integrate import solve_ivp
 
 from kernelmdp.envs import base_return, make
 from kernelmdp.envs.pendulum import (
-    DAMPING,
-    PULL,
-    TORQUE,
+    DAMPING_RATE,
+    GRAVITY_RATE,
+    TORQUE_RATE,
     PendulumDynamics,
     SmoothReward,
     SparseReward,
@@ -30,9 +30,9 @@ POINTS = np.array([[3.0, 0.5, 1.0], [-math.pi, 0.0, -0.5], [0.1, -11.0, 0.1], [6
 
 
 def test_constants():
-    assert pytest.approx(9.81 / 0.5) == PULL
-    assert pytest.approx(1 / (0.3 * 0.25)) == TORQUE
-    assert pytest.approx(0.005 / (0.3 * 0.25)) == DAMPING
+    assert pytest.approx(9.81 / 0.5) == GRAVITY_RATE
+    assert pytest.approx(1 / (0.3 * 0.25)) == TORQUE_RATE
+    assert pytest.approx(0.005 / (0.3 * 0.25)) == DAMPING_RATE
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_energy_changes_by_the_work_of_torque_and_friction():
     h = 1e-5
     after = PendulumDynamics(h, 1)(points)
     rate = (energy(after[:, 0], after[:, 1]) - energy(angle, speed)) / h
-    power = speed * (TORQUE * torque - DAMPING * speed)
+    power = speed * (TORQUE_RATE * torque - DAMPING_RATE * speed)
     np.testing.assert_allclose(rate, power, atol=0.05)
-    np.testing.assert_allclose(acceleration(jnp.zeros(1), jnp.zeros(1), jnp.ones(1)), TORQUE)
+    np.testing.assert_allclose(acceleration(jnp.zeros(1), jnp.zeros(1), jnp.ones(1)), TORQUE_RATE)
     # A second of free swinging loses a little to friction and nothing to the integrator.
     swung = PendulumDynamics(1.0, 160)(jnp.array([[2.0, 0.0, 0.0]]))
     lost = energy(jnp.array(2.0), jnp.array(0.0)) - energy(swung[0, 0], swung[0, 1])
@@ -119,11 +119,11 @@ def test_macro_steps_are_held_base_steps():
     choices = np.random.default_rng(0).integers(TORQUES.count, size=100)
     plan = jnp.asarray(np.array(TORQUES.points)[choices])
     slow = play(
-        macro.mdp, OpenLoopPolicy(plan), macro.starts(jax.random.key(0)), key=jax.random.key(0)
+        macro.mdp, OpenLoopPolicy(plan), macro.draw_start(jax.random.key(0)), key=jax.random.key(0)
     )
     held = jnp.repeat(plan, 4, axis=0)
     fast = play(
-        base.mdp, OpenLoopPolicy(held), base.starts(jax.random.key(0)), key=jax.random.key(0)
+        base.mdp, OpenLoopPolicy(held), base.draw_start(jax.random.key(0)), key=jax.random.key(0)
     )
     around = np.abs(
         np.exp(1j * np.asarray(slow.states)[:, 0]) - np.exp(1j * np.asarray(fast.states)[::4, 0])

@@ -31,9 +31,9 @@ def test_motion_and_cost_are_those_of_gymnasium():
     classic.reset(seed=0)
     ours, costs = (
         ClassicPendulumDynamics()(jnp.asarray(POINTS)),
-        PendulumCost(after=False)(jnp.asarray(POINTS)),
+        PendulumCost(at_next_state=False)(jnp.asarray(POINTS)),
     )
-    late = PendulumCost(after=True)(jnp.asarray(POINTS))
+    late = PendulumCost(at_next_state=True)(jnp.asarray(POINTS))
     for point, after, cost, later in zip(POINTS, ours, costs, late, strict=True):
         classic.state = point[:2].copy()
         _, reward, *_ = classic.step(point[2:])
@@ -48,14 +48,16 @@ def test_speed_is_clipped_by_the_projection_only():
     after = ClassicPendulumDynamics()(point)
     assert float(after[0, 1]) == pytest.approx(7.9 + 0.05 * 21)
     assert float(STATES.nearest(after)[0, 1]) == 8.0
-    assert float(PendulumCost(after=True)(point)[0]) == pytest.approx(
+    assert float(PendulumCost(at_next_state=True)(point)[0]) == pytest.approx(
         -((math.pi / 2 + 0.05 * 8.95) ** 2 + 6.4 + 0.004)
     )
 
 
 def test_rewards_at_known_points_and_their_range():
     still = jnp.array([[0.0, 0.0, 0.0], [-math.pi, 0.0, 0.0]])
-    np.testing.assert_allclose(PendulumCost(after=True)(still), [0.0, -(math.pi**2)], atol=1e-12)
+    np.testing.assert_allclose(
+        PendulumCost(at_next_state=True)(still), [0.0, -(math.pi**2)], atol=1e-12
+    )
     for name in ("pendulum", "pendulum-noisy"):
         mdp = instance(name).mdp
         rewards = mdp.model(jnp.asarray(mdp.points.net(5000)[0])).reward
@@ -64,7 +66,7 @@ def test_rewards_at_known_points_and_their_range():
 
 def test_starts():
     env = instance("pendulum")
-    starts = np.stack([np.asarray(env.starts(jax.random.key(i))) for i in range(200)])
+    starts = np.stack([np.asarray(env.draw_start(jax.random.key(i))) for i in range(200)])
     assert (np.abs(starts) <= [math.pi, 1.0]).all()
     assert (np.abs(starts).max(axis=0) > [3.0, 0.9]).all()
     assert instance("pendulum-noisy").start == pytest.approx(HANGING)
@@ -96,5 +98,5 @@ def test_the_stored_optimum_is_that_of_the_noisy_pendulum():
     assert instance("pendulum-noisy").optimal_value() is NOISY_OPTIMUM
     # Uniform torques are far from it.
     env = instance("pendulum-noisy")
-    random = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
+    random = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.draw_start(KEY), key=KEY)
     assert random.total < 2 * NOISY_OPTIMUM.value

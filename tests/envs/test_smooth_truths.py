@@ -10,7 +10,7 @@ import pytest
 
 from kernelmdp.envs import make
 from kernelmdp.envs.noise_lipschitz import with_lipschitz
-from kernelmdp.envs.rkhs import NORMS, REWARD_BAND, TRANSITION_BAND, expansion
+from kernelmdp.envs.rkhs import NORMS, REWARD_SUP_RANGE, TRANSITION_SUP_RANGE, random_expansion
 from kernelmdp.envs.unit_box import StackedFunctions, unit_points
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import posterior
@@ -38,8 +38,8 @@ def test_norms_are_exact_and_sups_in_their_bands(name, m, seed):
     assert env.problem.norm_transition == pytest.approx(math.sqrt(total), rel=1e-9)
     assert total == pytest.approx(m * NORMS[m][1] ** 2, rel=1e-9)
     prediction = env.mdp.model(jnp.asarray(env.mdp.points.spread(4000)))
-    assert np.abs(prediction.reward).max() < REWARD_BAND[1] + 0.02
-    assert np.abs(prediction.state).max() < TRANSITION_BAND[1] + 0.02
+    assert np.abs(prediction.reward).max() < REWARD_SUP_RANGE[1] + 0.02
+    assert np.abs(prediction.state).max() < TRANSITION_SUP_RANGE[1] + 0.02
     low, high = env.mdp.reward_range
     assert low < prediction.reward.min() < prediction.reward.max() < high
 
@@ -153,11 +153,11 @@ def test_raw_outcomes_are_unbiased_and_clipped_states_are_not():
 
 def test_impossible_bands_are_refused():
     with pytest.raises(ArgumentError, match="happens"):
-        expansion(
+        random_expansion(
             SquaredExponential(0.5),
             unit_points(1),
             norm=0.1,
-            band=(5.0, 6.0),
+            sup_range=(5.0, 6.0),
             key=jax.random.key(0),
             attempts=3,
         )

@@ -23,7 +23,7 @@ KEY = jax.random.key(0)
 def some_episodes(env, count):
     keys = jax.random.split(KEY, count)
     return [
-        env.play(UniformPolicy(env.mdp.actions, key), env.starts(key), key=key).on_host()
+        env.play(UniformPolicy(env.mdp.actions, key), env.draw_start(key), key=key).on_host()
         for key in keys
     ]
 
@@ -185,7 +185,7 @@ def test_no_certificate_where_outputs_are_correlated():
 
 def test_play_and_episode_types_are_one():
     env = km.make("rkhs", horizon=3)
-    episode = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.starts(KEY), key=KEY)
+    episode = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.draw_start(KEY), key=KEY)
     agent = km.Greedy(env, seed=0)
     agent.replay(episode)
     assert isinstance(agent.history[0], Episode)

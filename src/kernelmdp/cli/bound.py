@@ -117,7 +117,7 @@ def parse_domain(text: str) -> Domain:
 
 def theorem_arguments(env: Environment) -> dict[str, Any]:
     """What a theorem wants to know of an environment, in the units in which it is learned."""
-    mdp, outputs = env.seen, env.problem.transition_kernel.outputs
+    mdp, outputs = env.agent_mdp, env.problem.transition_kernel.outputs
     scale = np.array(env.problem.scale)
     low, high = mdp.states.bounds
     words = {

@@ -1,4 +1,4 @@
-"""Environments to learn in, each with its truth, and Gymnasium's in both directions.
+"""Environments with a known true MDP, and conversion from and to Gymnasium environments.
 
 >>> import kernelmdp as km
 >>> km.envs.make("riverswim").mdp.horizon

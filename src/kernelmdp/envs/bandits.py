@@ -1,6 +1,6 @@
 """Kernel bandits: MDPs with H = 1 and one state, where only the reward of an action matters.
 
-The transition is a table with one row, known from the start; ``norm_transition`` is 0.
+The transition is a table with one row. It is known, so ``norm_transition`` is 0.
 """
 
 from collections.abc import Callable
@@ -14,25 +14,31 @@ from scipy.optimize import minimize
 
 from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.envs.environment import Environment
-from kernelmdp.envs.rkhs import expansion
+from kernelmdp.envs.rkhs import random_expansion
 from kernelmdp.kernels import Index, Kernel, SquaredExponential
 from kernelmdp.mdp import MDP, Categorical, Gaussian, MeanModel, Value
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import Module
 
-#: Rescaled Branin (Picheny et al. 2012) and Hartmann's function, with their known optima.
-BRANIN_OPTIMUM, HARTMANN_OPTIMUM = 1.047394, 3.322368
+#: The known maximum of the rescaled Branin function (Picheny et al. 2012).
+BRANIN_OPTIMUM = 1.047394
+#: The known maximum of Hartmann's function of six coordinates.
+HARTMANN_OPTIMUM = 3.322368
 
 
 class StayingTransition(Module):
-    """The one state is left for itself with certainty."""
+    """The transition of the only state: to itself, with probability 1."""
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n 1"]:
         return jnp.ones((points.shape[0], 1), points.dtype)
 
 
 class ActionReward(Module):
-    """A function of actions as one of points (state, action)."""
+    """A function of actions, applied to points (state, action).
+
+    Attributes:
+        function: The function of actions, (n, q) -> (n,).
+    """
 
     function: Callable[..., Any]
 
@@ -50,32 +56,43 @@ def bandit(
     optimum: float | None = None,
     name: str = "bandit",
 ) -> Environment:
-    """The bandit of a mean reward: actions (n, q) -> (n,), believed to suit the kernel on actions.
+    """Make a bandit from a mean reward function.
 
-    ``norm`` is that of the reward for this kernel, ``optimum`` its largest value, where known.
+    Args:
+        reward: The mean reward, a function of actions (n, q) -> (n,).
+        actions: The action space.
+        kernel: The kernel on actions with which agents learn the reward.
+        noise: The standard deviation of the Gaussian noise on rewards.
+        norm: The RKHS norm of the reward for this kernel; None if unknown.
+        optimum: The largest mean reward. None means to compute it: exactly for finitely many
+            actions, else by a search.
+        name: The name of the environment.
+
+    Returns:
+        The environment.
 
     >>> arms = FiniteSet([[0.0], [0.5], [1.0]])
     >>> bandit(lambda a: a[:, 0], arms, SquaredExponential(0.5)).optimal_value().value
     1.0
     """
-    one = FiniteSet([[0.0]])
+    states = FiniteSet([[0.0]])
     mdp = MDP(
         MeanModel(ActionReward(reward), StayingTransition()),
-        states=one,
+        states=states,
         actions=actions,
         horizon=1,
         reward_noise=Gaussian(positive_number("noise", noise)),
-        transition_noise=Categorical(one),
+        transition_noise=Categorical(states),
         lipschitz=0.0,
     )
     q = actions.dimension
     if optimum is None and actions.finite:
         arms = jnp.asarray(actions.spread(1))
-        found = Value(float(jnp.max(reward(arms))), 0.0, "exact")
+        optimal_value = Value(float(jnp.max(reward(arms))), 0.0, "exact")
     elif optimum is not None:
-        found = Value(optimum, 1e-5, "certified")
+        optimal_value = Value(optimum, 1e-5, "certified")
     else:
-        found = _climbed(reward, actions)
+        optimal_value = _maximise(reward, actions)
     return Environment.of(
         name=name,
         mdp=mdp,
@@ -90,22 +107,24 @@ def bandit(
         norm_reward=norm,
         norm_transition=0.0,
         lipschitz_rule="exact: nothing follows",
-        optimum=found,
+        optimum=optimal_value,
         planner="arms",
     )
 
 
-def _climbed(reward: Callable[..., Any], actions: Domain) -> Value:
-    """The largest value found from many arms, the best ten moved uphill."""
+def _maximise(reward: Callable[..., Any], actions: Domain) -> Value:
+    """Return the largest value found: the best ten of many arms are improved by gradients."""
     arms = actions.spread(20_000)
     values = np.asarray(reward(jnp.asarray(arms)))
-    slope = jax.jit(jax.value_and_grad(lambda action: -jnp.sum(reward(action[None, :]))))
+    cost_and_gradient = jax.jit(
+        jax.value_and_grad(lambda action: -jnp.sum(reward(action[None, :])))
+    )
     low, high = actions.bounds
-    tops = [
-        -minimize(slope, arms[i], jac=True, bounds=np.stack([low, high], axis=1)).fun
+    maxima = [
+        -minimize(cost_and_gradient, arms[i], jac=True, bounds=np.stack([low, high], axis=1)).fun
         for i in np.argsort(values)[-10:]
     ]
-    return Value(float(max(tops)), 1e-6, "estimate")
+    return Value(float(max(maxima)), 1e-6, "estimate")
 
 
 def bandit_rkhs(
@@ -116,21 +135,41 @@ def bandit_rkhs(
     noise: float = 0.1,
     norm: float = 1.5,
 ) -> Environment:
-    """A random function of stated norm on [−1, 1]^q, SE kernel of lengthscale 0.5.
+    """Make a bandit with a random reward of known norm on [−1, 1]^q.
 
-    With ``arms`` the actions are that many points of the box instead of all of it.
+    The kernel is squared exponential with lengthscale 0.5.
+
+    Args:
+        seed: Decides the reward.
+        dimension: The number of coordinates of an action, q.
+        arms: The number of actions, spread over the box. None means the whole box.
+        noise: The standard deviation of the noise on rewards.
+        norm: The RKHS norm of the reward.
+
+    Returns:
+        The environment.
     """
     q = integer("dimension", dimension, least=1)
     box, kernel = Box([-1.0] * q, [1.0] * q), SquaredExponential(0.5)
     norm = positive_number("norm", norm)
     key = jax.random.key(integer("seed", seed, least=0))
-    reward = expansion(kernel, box, norm=norm, band=(0.5 * norm, norm), key=key)
+    reward = random_expansion(kernel, box, norm=norm, sup_range=(0.5 * norm, norm), key=key)
     actions = box if arms is None else FiniteSet(box.spread(integer("arms", arms, least=1)))
     return bandit(reward, actions, kernel, noise=noise, norm=norm, name="bandit-rkhs")
 
 
 def bandit_branin(seed: int = 0, *, noise: float = 0.1) -> Environment:
-    """Branin's function on the unit square, negated, with mean 0 and variance about 1."""
+    """Make a bandit of Branin's function on the unit square.
+
+    The function is negated, and rescaled to mean 0 and variance about 1.
+
+    Args:
+        seed: Not used: there is one such environment.
+        noise: The standard deviation of the noise on rewards.
+
+    Returns:
+        The environment.
+    """
     kernel = SquaredExponential([0.25, 0.5])
     return bandit(
         branin,
@@ -143,7 +182,15 @@ def bandit_branin(seed: int = 0, *, noise: float = 0.1) -> Environment:
 
 
 def bandit_hartmann6(seed: int = 0, *, noise: float = 0.1) -> Environment:
-    """Hartmann's function of six coordinates on the unit cube, to be maximised."""
+    """Make a bandit of Hartmann's function of six coordinates on the unit cube.
+
+    Args:
+        seed: Not used: there is one such environment.
+        noise: The standard deviation of the noise on rewards.
+
+    Returns:
+        The environment.
+    """
     kernel = SquaredExponential(0.4)
     return bandit(
         hartmann6,
@@ -156,14 +203,29 @@ def bandit_hartmann6(seed: int = 0, *, noise: float = 0.1) -> Environment:
 
 
 def branin(actions: Float[Array, "n 2"]) -> Float[Array, " n"]:
-    """−(1/51.95)[(x₂ − 5.1x₁²/4π² + 5x₁/π − 6)² + (10 − 10/8π) cos x₁ − 44.81]."""
+    """Compute −(1/51.95)[(x₂ − 5.1x₁²/4π² + 5x₁/π − 6)² + (10 − 10/8π) cos x₁ − 44.81].
+
+    Args:
+        actions: Points of the unit square, (n, 2). They are rescaled to x₁ from −5 to 10 and x₂
+            from 0 to 15.
+
+    Returns:
+        The values, (n,).
+    """
     first, second = 15 * actions[:, 0] - 5, 15 * actions[:, 1]
     bowl = second - 5.1 / (4 * jnp.pi**2) * first**2 + 5 / jnp.pi * first - 6
     return -(bowl**2 + (10 - 10 / (8 * jnp.pi)) * jnp.cos(first) - 44.81) / 51.95
 
 
 def hartmann6(actions: Float[Array, "n 6"]) -> Float[Array, " n"]:
-    """Σ_i c_i exp(−Σ_j A_ij (x_j − P_ij)²), the usual constants."""
+    """Compute Σ_i c_i exp(−Σ_j A_ij (x_j − P_ij)²) with the usual constants.
+
+    Args:
+        actions: Points x of the unit cube, (n, 6).
+
+    Returns:
+        The values, (n,).
+    """
     heights = jnp.array([1.0, 1.2, 3.0, 3.2])
     steepness = jnp.array(
         [
@@ -173,7 +235,7 @@ def hartmann6(actions: Float[Array, "n 6"]) -> Float[Array, " n"]:
             [17.0, 8.0, 0.05, 10.0, 0.1, 14.0],
         ]
     )
-    places = 1e-4 * jnp.array(
+    centres = 1e-4 * jnp.array(
         [
             [1312.0, 1696.0, 5569.0, 124.0, 8283.0, 5886.0],
             [2329.0, 4135.0, 8307.0, 3736.0, 1004.0, 9991.0],
@@ -181,5 +243,5 @@ def hartmann6(actions: Float[Array, "n 6"]) -> Float[Array, " n"]:
             [4047.0, 8828.0, 8732.0, 5743.0, 1091.0, 381.0],
         ]
     )
-    gaps = (actions[:, None, :] - places[None, :, :]) ** 2
-    return jnp.exp(-jnp.sum(steepness[None, :, :] * gaps, axis=2)) @ heights
+    squares = (actions[:, None, :] - centres[None, :, :]) ** 2
+    return jnp.exp(-jnp.sum(steepness[None, :, :] * squares, axis=2)) @ heights

@@ -1,8 +1,9 @@
-"""Keep a pole upright on a cart, with noise: Gymnasium's cart-pole under a continuous force.
+"""Balance a pole on a cart, with noise: Gymnasium's cart-pole with a continuous force.
 
-Cart 1, pole 0.1, half-length 0.5, g = 9.8, no friction, force 10u with |u| ≤ 1, steps of 0.02 s
-(MPC-PSRL, Fan and Ming 2021). An episode ends when the cart is 2.4 from the middle or the pole 12°
-from upright; every step that is begun between them earns 1.
+The cart has mass 1, the pole mass 0.1 and half-length 0.5; g = 9.8, no friction, force 10u with
+|u| ≤ 1, steps of 0.02 s (MPC-PSRL, Fan and Ming 2021). An episode ends when the cart is more than
+2.4 from the middle or the pole more than 12° from upright. Every step that starts within these
+limits earns 1.
 """
 
 import math
@@ -22,53 +23,85 @@ from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
-MOTION = CartPoleDynamics(
-    cart=1.0, pole=0.1, length=1.0, friction=0.0, gravity=9.8, force=10.0, seconds=0.02
+#: The dynamics of Gymnasium's cart-pole.
+DYNAMICS = CartPoleDynamics(
+    cart_mass=1.0,
+    pole_mass=0.1,
+    length=1.0,
+    friction=0.0,
+    gravity=9.8,
+    force=10.0,
+    seconds=0.02,
 )
-HORIZON, NOISE = 200, 0.01
-#: How far the cart and the pole may go.
-TRACK, LEAN = 2.4, math.radians(12)
-#: Twice as far, so that the state in which an episode ends is not clipped.
-STATES = Box([-2 * TRACK, -10.0, -2 * LEAN, -10.0], [2 * TRACK, 10.0, 2 * LEAN, 10.0])
-#: Episodes start with every coordinate uniform between ± this.
-START = 0.05
-#: What changes in a step of a pole that is about to fall.
+#: The default number of periods. With more of them, the optimal value is unknown.
+HORIZON = 200
+#: The default standard deviation of the noise on states and on rewards. With more noise on states,
+#: the optimal value is unknown.
+NOISE = 0.01
+#: The largest distance of the cart from the middle, as in Gymnasium.
+MAX_POSITION = 2.4
+#: The largest angle of the pole, as in Gymnasium.
+MAX_ANGLE = math.radians(12)
+#: The state space. It is twice as wide as the limits, so that the last state is not clipped.
+STATES = Box(
+    [-2 * MAX_POSITION, -10.0, -2 * MAX_ANGLE, -10.0],
+    [2 * MAX_POSITION, 10.0, 2 * MAX_ANGLE, 10.0],
+)
+#: Episodes start with every coordinate uniform between ± this, as in Gymnasium.
+START_RANGE = 0.05
+#: The units of increments: how much a state changes in a step when the pole begins to fall.
 SCALE = (0.02, 0.2, 0.02, 0.3)
-#: A linear controller that does not let the pole fall, and what it may lose at most all the same.
-GAINS, SHORT = (0.5, 1.0, 10.0, 2.0), 0.05
+#: Gains of a linear controller that keeps the pole upright. It bounds the optimum from below.
+FEEDBACK_GAINS = (0.5, 1.0, 10.0, 2.0)
+#: The most that this controller loses against the largest possible return, with 99 % confidence.
+OPTIMUM_ERROR = 0.05
 
 
 class UprightReward(Module):
-    """1 between the ends of the track with the pole upright, else 0: (n, 5) -> (n,)."""
+    """The reward: 1 while cart and pole are within their limits, else 0; (n, 5) -> (n,)."""
 
     def __call__(self, points: Float[Array, "n 5"]) -> Float[Array, " n"]:
-        return jnp.where(outside(points[:, :4]), 0.0, 1.0)
+        return jnp.where(has_failed(points[:, :4]), 0.0, 1.0)
 
 
 class FallenTermination(Module):
-    """Whether the episode is over: the next state is past the end of the track or of balance."""
+    """The termination: the cart or the pole of the next state is beyond its limit."""
 
     def __call__(
-        self, points: Float[Array, "n 5"], after: Float[Array, "n 4"]
+        self, points: Float[Array, "n 5"], next_states: Float[Array, "n 4"]
     ) -> Bool[Array, " n"]:
-        return outside(after)
+        return has_failed(next_states)
 
 
-def outside(states: Float[Array, "n 4"]) -> Bool[Array, " n"]:
-    """Whether the cart or the pole has gone too far."""
-    return (jnp.abs(states[:, 0]) > TRACK) | (jnp.abs(states[:, 2]) > LEAN)
+def has_failed(states: Float[Array, "n 4"]) -> Bool[Array, " n"]:
+    """Return whether the cart or the pole is beyond its limit.
+
+    Args:
+        states: (x, ẋ, θ, θ̇), (n, 4).
+
+    Returns:
+        A truth value for each state, (n,).
+    """
+    return (jnp.abs(states[:, 0]) > MAX_POSITION) | (jnp.abs(states[:, 2]) > MAX_ANGLE)
 
 
 def cartpole_balance(
     seed: int = 0, *, horizon: int = HORIZON, noise: float = NOISE, reward_noise: float = NOISE
 ) -> Environment:
-    """200 steps, Gaussian ``noise`` on all four coordinates and ``reward_noise`` on rewards.
+    """Make the balancing task, with Gaussian noise on all coordinates and on rewards.
 
-    There is one such environment: ``seed`` changes nothing.
+    Args:
+        seed: Not used: there is one such environment.
+        horizon: The number of periods, H.
+        noise: The standard deviation of the noise on states.
+        reward_noise: The standard deviation of the noise on rewards.
+
+    Returns:
+        The environment.
     """
     integer("seed", seed, least=0)
     mdp = MDP(
-        MeanModel(UprightReward(), MOTION),
+        MeanModel(UprightReward(), DYNAMICS),
         states=STATES,
         actions=Box([-1.0], [1.0]),
         horizon=integer("horizon", horizon, least=1),
@@ -78,7 +111,7 @@ def cartpole_balance(
         metric=SCALE,
         termination=FallenTermination(),
     )
-    # Nothing depends on x but when the episode ends.
+    # Only the termination depends on x.
     motion = SquaredExponential([10.0, 1.0, 10.0, 4.0]).on([1, 2, 3, 4])
     return Environment.of(
         name="cartpole-balance",
@@ -95,25 +128,32 @@ def cartpole_balance(
         accuracy=0.1,
         reference=BalanceOptimum(mdp.horizon, float(noise)),
         planner="mpc",
-        drawing=CartPoleDrawing(MOTION.length, reach=TRACK),
+        drawing=CartPoleDrawing(DYNAMICS.length, reach=MAX_POSITION),
     )
 
 
 class BalanceOptimum(Module):
-    """V* where episodes start: no policy earns more than H, and u = ``GAINS`` · state, clipped,
-    let the pole fall in none of 20,000 episodes: at most ``SHORT`` is lost, 99 % sure."""
+    """The optimal value at the states in which episodes start.
+
+    No policy earns more than H. The clipped controller u = ``FEEDBACK_GAINS`` · state let the pole
+    fall in none of 20,000 episodes. With 99 % confidence it loses at most ``OPTIMUM_ERROR``.
+
+    Attributes:
+        horizon: The number of periods, H.
+        noise: The standard deviation of the noise on states.
+    """
 
     horizon: int
     noise: float
 
     def __call__(self, state: tuple[float, ...]) -> Value:
-        if self.noise > NOISE or self.horizon > HORIZON or max(map(abs, state)) > START:
+        if self.noise > NOISE or self.horizon > HORIZON or max(map(abs, state)) > START_RANGE:
             raise UnknownPropertyError(
-                f"cartpole-balance: the optimal value is known for states within {START} of 0, "
-                f"noise of at most {NOISE} and at most {HORIZON} steps"
+                "cartpole-balance: the optimal value is known for states within "
+                f"{START_RANGE} of 0, noise of at most {NOISE} and at most {HORIZON} steps"
             )
-        return Value(float(self.horizon), SHORT, "interval")
+        return Value(float(self.horizon), OPTIMUM_ERROR, "interval")
 
 
 def _near_upright(key: Key) -> Float[Array, " 4"]:
-    return jax.random.uniform(key, (4,), minval=-START, maxval=START)
+    return jax.random.uniform(key, (4,), minval=-START_RANGE, maxval=START_RANGE)

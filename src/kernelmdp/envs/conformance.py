@@ -1,4 +1,4 @@
-"""What every environment promises, checked: for environments of ours and for those of others."""
+"""Check an environment against the promises that every environment must keep."""
 
 import jax
 import jax.numpy as jnp
@@ -10,17 +10,28 @@ from kernelmdp.errors import KernelMDPError, UnknownPropertyError
 from kernelmdp.kernels.conformance import check_kernel
 from kernelmdp.mdp.policy import UniformPolicy
 
-#: Points at which means are looked at, and episodes of random actions that are played.
-POINTS, EPISODES = 400, 20
-#: Standard errors that a mean of returns may be off by.
-ERRORS = 6.0
+#: Points at which means are checked. More of them make the check slower.
+POINTS = 400
+#: Episodes of random actions that are played. More of them make the check slower.
+EPISODES = 20
+#: Standard errors by which the mean return of random actions may exceed the optimal value. Chance
+#: alone hardly ever reaches this many.
+STANDARD_ERRORS = 6.0
 
 
 def check_environment(environment: Environment) -> Conformance:
-    """Check an environment against what is promised of environments.
+    """Check an environment against all promises.
 
-    Raises ``ConformanceError`` at the first promise that is broken. Twenty episodes of random
-    actions are played, and the optimal value is computed.
+    Twenty episodes of random actions are played, and the optimal value is computed.
+
+    Args:
+        environment: The environment.
+
+    Returns:
+        The promises that it keeps, and those that could not be checked.
+
+    Raises:
+        ConformanceError: If the environment breaks a promise.
 
     >>> from kernelmdp.envs.bandits import bandit
     >>> from kernelmdp.domains import FiniteSet
@@ -32,13 +43,13 @@ def check_environment(environment: Environment) -> Conformance:
     mdp, checklist = environment.mdp, Checklist()
     points = jnp.asarray(mdp.points.spread(POINTS))
     means = mdp.model(points)
-    reward, after = np.asarray(means.reward), np.asarray(means.state)
+    reward, next_state = np.asarray(means.reward), np.asarray(means.state)
     checklist.require(
         "means are finite, one reward and one next state a point",
-        bool(np.isfinite(reward).all() and np.isfinite(after).all())
+        bool(np.isfinite(reward).all() and np.isfinite(next_state).all())
         and reward.shape == points.shape[:1]
-        and after.shape == (len(points), mdp.mean_dimension),
-        f"shapes {reward.shape} and {after.shape}, or numbers that are not finite",
+        and next_state.shape == (len(points), mdp.mean_dimension),
+        f"shapes {reward.shape} and {next_state.shape}, or numbers that are not finite",
     )
     low, high = mdp.reward_range
     checklist.require(
@@ -53,35 +64,36 @@ def check_environment(environment: Environment) -> Conformance:
             for kernel in environment.problem.transition_kernel.parts()
         ),
     ):
-        check_kernel(kernel, environment.seen.points)
+        check_kernel(kernel, environment.agent_mdp.points)
         checklist.require(f"the {role} keeps what kernels promise", True, "")
-    returns = _played(environment, checklist)
-    _optimum(environment, returns, checklist)
+    returns = _check_episodes(environment, checklist)
+    _check_optimum(environment, returns, checklist)
     return checklist.result(environment.name)
 
 
-def _played(environment: Environment, checklist: Checklist) -> np.ndarray:
+def _check_episodes(environment: Environment, checklist: Checklist) -> np.ndarray:
+    """Play episodes of random actions and return their returns."""
     promise = "episodes stay inside the state space and depend on the key alone"
     mdp, returns = environment.mdp, []
     for number in range(EPISODES):
         start_key, play_key, action_key = jax.random.split(jax.random.key(number), 3)
         policy = UniformPolicy(mdp.actions, action_key)
-        start = environment.starts(start_key)
+        start = environment.draw_start(start_key)
         episode = environment.play(policy, start, key=play_key)
         try:
             mdp.states.require_inside("states", np.asarray(episode.states))
         except KernelMDPError as error:
             checklist.require(promise, False, str(error))
         if number == 0:
-            again = environment.play(policy, start, key=play_key)
-            same = np.array_equal(np.asarray(episode.rewards), np.asarray(again.rewards))
+            repeated = environment.play(policy, start, key=play_key)
+            same = np.array_equal(np.asarray(episode.rewards), np.asarray(repeated.rewards))
             checklist.require("the same key plays the same episode", same, "other rewards")
         returns.append(episode.total)
     checklist.require(promise, True, "")
     return np.array(returns)
 
 
-def _optimum(environment: Environment, returns: np.ndarray, checklist: Checklist) -> None:
+def _check_optimum(environment: Environment, returns: np.ndarray, checklist: Checklist) -> None:
     promise = "the optimal value has an error, and random actions do not beat it"
     if callable(environment.start):
         return checklist.skip(promise, "there is no fixed start")
@@ -89,8 +101,12 @@ def _optimum(environment: Environment, returns: np.ndarray, checklist: Checklist
         best = environment.optimal_value()
     except UnknownPropertyError as error:
         return checklist.skip(promise, str(error))
-    spread = ERRORS * float(returns.std()) / np.sqrt(EPISODES)
-    kept = np.isfinite(best.error) and returns.mean() <= best.value + best.error + spread + 1e-9
+    margin = STANDARD_ERRORS * float(returns.std()) / np.sqrt(EPISODES)
+    satisfied = (
+        np.isfinite(best.error) and returns.mean() <= best.value + best.error + margin + 1e-9
+    )
     return checklist.require(
-        promise, bool(kept), f"{best.value:.4g} ± {best.error:.2g}, random {returns.mean():.4g}"
+        promise,
+        bool(satisfied),
+        f"{best.value:.4g} ± {best.error:.2g}, random {returns.mean():.4g}",
     )

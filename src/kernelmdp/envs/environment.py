@@ -1,4 +1,4 @@
-"""An environment: the truth, where episodes start, and what an agent may be told of it."""
+"""Environments: the true MDP, the first state of episodes, and the problem that agents learn."""
 
 import dataclasses
 import functools
@@ -28,13 +28,30 @@ from kernelmdp.mdp.linear_policy import QuadraticTruth
 from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import Key
 
-#: Nodes along each axis when nothing is said, by the number of axes.
-STATE_POINTS, ACTION_POINTS, FEW = {1: 101, 2: 61, 3: 25}, {1: 21, 2: 9}, 5
+#: Default nodes of a grid along each axis of states, by the number of axes. More nodes are more
+#: exact, and dynamic programming takes time in proportion to all of them.
+STATE_POINTS = {1: 101, 2: 61, 3: 25}
+#: The same for actions.
+ACTION_POINTS = {1: 21, 2: 9}
+#: Default nodes along each axis if there are more axes.
+FEW_POINTS = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Environment:
-    """A known MDP to learn in, with the problem that agents are told of. See ``of``.
+    """A known MDP in which agents learn, and the problem that agents see. ``of`` makes one.
+
+    Attributes:
+        mdp: The true MDP. Its model is a ``MeanModel``.
+        start: The first state of episodes, (m,), or a function from a key to it.
+        problem: What agents know before learning.
+        optimum_points: Nodes along each axis of states and of actions for the optimal value. The
+            default halves the spacing of the problem's grid of states.
+        optimum: The optimal value at the fixed start, if it was computed before.
+        reference: V*_1 as a function of the state, if a grid cannot compute it.
+        approximate_mdp: The MDP as agents see it, if that is not the true one.
+        drawing: A function from a state to a picture, as bytes (rows, columns, 3).
+        spec: The name and options from which ``make`` made the environment.
 
     >>> from kernelmdp import Box, kernel, kernels
     >>> from kernelmdp.mdp import Gaussian
@@ -49,24 +66,14 @@ class Environment:
     ((101,), 'identity')
     """
 
-    #: The truth; its model is ``MeanModel``.
     mdp: MDP
-    #: A state, or a function from a key to one.
     start: tuple[float, ...] | Callable[[Key], Any]
-    #: What agents are told.
     problem: Problem
-    #: Nodes along each axis for the optimal value, of states and of actions; half the spacing of
-    #: the problem's grid unless given.
     optimum_points: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    #: The optimal value at the fixed start when it was computed beforehand.
     optimum: Value | None = None
-    #: V*_1 as a function of the state, where a grid is no way to find it.
     reference: Callable[[tuple[float, ...]], Value] | None = None
-    #: The MDP as an agent is told to see it, where that is not the truth.
-    believed: MDP | None = None
-    #: A picture of a state, as bytes (rows, columns, 3).
+    approximate_mdp: MDP | None = None
     drawing: Callable[[np.ndarray], np.ndarray] | None = None
-    #: What ``make`` was asked for, to make it again.
     spec: dict[str, Any] | None = None
     _values: dict[tuple[float, ...], Value] = dataclasses.field(
         default_factory=dict, init=False, repr=False
@@ -81,41 +88,46 @@ class Environment:
         name: str,
         reward_kernel: Kernel,
         transition_kernel: OutputKernel,
-        believed: MDP | None = None,
+        approximate_mdp: MDP | None = None,
         optimum_points: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
         optimum: Value | None = None,
         reference: Callable[[tuple[float, ...]], Value] | None = None,
         drawing: Callable[[np.ndarray], np.ndarray] | None = None,
         **fields: Any,
     ) -> "Environment":
-        """An environment around an MDP, with the problem made from it.
+        """Make an environment from an MDP. Its problem is derived from the MDP.
 
         Args:
-            mdp: The truth; its model is ``MeanModel``.
-            start: A state, or a function from a key to one.
-            name: What the environment is called in tables and files.
-            reward_kernel: Of the mean reward, on points z = (s, a).
-            transition_kernel: Of the scaled residuals (outcome − offset)/scale.
-            believed: The MDP as an agent is told to see it, where that is not the truth.
-            optimum_points: Nodes along each axis for the optimal value, of states and of actions.
-            optimum: The optimal value at the fixed start when it was computed beforehand.
-            reference: V*_1 as a function of the state, where a grid is no way to find it.
-            drawing: A picture of a state, as bytes (rows, columns, 3).
+            mdp: The true MDP. Its model is a ``MeanModel``.
+            start: The first state of episodes, (m,), or a function from a key to it.
+            name: The name of the environment in tables and files.
+            reward_kernel: The kernel of the mean reward, on points z = (s, a).
+            transition_kernel: The kernel of the scaled residuals (outcome − offset)/scale.
+            approximate_mdp: The MDP as agents see it, if that is not the true one.
+            optimum_points: Nodes along each axis of states and of actions for the optimal value.
+            optimum: The optimal value at the fixed start, if it was computed before.
+            reference: V*_1 as a function of the state, if a grid cannot compute it.
+            drawing: A function from a state to a picture, as bytes (rows, columns, 3).
             **fields: Other fields of the ``Problem``, such as ``scale`` and ``planner``.
+
+        Returns:
+            The environment.
         """
         m, q = mdp.states.dimension, mdp.actions.dimension
         grid = {
-            "state_points": (STATE_POINTS.get(m, FEW),) * m,
-            "action_points": (ACTION_POINTS.get(q, FEW),) * q,
+            "state_points": (STATE_POINTS.get(m, FEW_POINTS),) * m,
+            "action_points": (ACTION_POINTS.get(q, FEW_POINTS),) * q,
         }
         problem = Problem.from_mdp(
-            mdp if believed is None else believed,
+            mdp if approximate_mdp is None else approximate_mdp,
             name=name,
             reward_kernel=reward_kernel,
             transition_kernel=transition_kernel,
             **grid | fields,
         )
-        return cls(mdp, start, problem, optimum_points, optimum, reference, believed, drawing)
+        return cls(
+            mdp, start, problem, optimum_points, optimum, reference, approximate_mdp, drawing
+        )
 
     def __post_init__(self) -> None:
         if not callable(self.start):
@@ -126,34 +138,34 @@ class Environment:
         if states is None or actions is None:
             raise ArgumentError("problem", "state_points and action_points", None)
         if self.optimum_points is None:
-            # An odd number of nodes, so that half the cells are a grid too.
+            # An odd number of nodes, so that a grid of half the cells has some of the same nodes.
             finer = (tuple(2 * n - 1 for n in states), actions)
             object.__setattr__(self, "optimum_points", finer)
         assert self.optimum_points is not None
         sizes = self.mdp.states.dimension, self.mdp.actions.dimension
-        for given, size in zip(self.optimum_points, sizes, strict=True):
-            if len(given) != size:
-                raise ShapeError("optimum_points", f"{size} numbers", given)
+        for counts, size in zip(self.optimum_points, sizes, strict=True):
+            if len(counts) != size:
+                raise ShapeError("optimum_points", f"{size} numbers", counts)
 
     @property
     def name(self) -> str:
-        """What the environment is called in tables and files."""
+        """The name of the environment in tables and files."""
         return self.problem.name
 
     @property
-    def seen(self) -> MDP:
-        """What an agent is told of: the truth, but for embeddings that it does not fit."""
-        return self.mdp if self.believed is None else self.believed
+    def agent_mdp(self) -> MDP:
+        """The MDP as agents see it: ``approximate_mdp`` if there is one, else the true MDP."""
+        return self.mdp if self.approximate_mdp is None else self.approximate_mdp
 
     @property
     def known_reward(self) -> Callable[..., Any]:
-        """The true mean reward: points (n, d) -> (n,)."""
+        """The true mean reward function, (n, d) -> (n,)."""
         assert isinstance(self.mdp.model, MeanModel)
         return self.mdp.model.reward
 
     @functools.cached_property
     def quadratic(self) -> QuadraticTruth:
-        """The truth as linear-quadratic control; an error when it is none."""
+        """The true MDP as linear-quadratic control. It is an error if it is not."""
         return QuadraticTruth(self.mdp)
 
     @property
@@ -164,53 +176,96 @@ class Environment:
 
     @property
     def actions(self) -> np.ndarray:
-        """The default actions of a grid planner, (A, q); all of a finite set."""
+        """The default actions of a grid planner, (A, q); all actions of a finite set."""
         assert self.problem.action_points is not None
         return action_grid(self.mdp.actions, self.problem.action_points)
 
-    def starts(self, key: Key) -> Float[Array, " m"]:
-        """The state in which an episode starts; a fixed start needs nothing of the key."""
+    def draw_start(self, key: Key) -> Float[Array, " m"]:
+        """Draw the first state of an episode.
+
+        Args:
+            key: Decides the draw. A fixed start does not depend on it.
+
+        Returns:
+            The state, (m,).
+        """
         if callable(self.start):
             return jnp.asarray(self._state(self.start(key)))
         return self._fixed_start
 
     @functools.cached_property
     def _fixed_start(self) -> Float[Array, " m"]:
-        """On the device once: it was checked when the environment was made."""
+        """Keep the start on the device. It was checked when the environment was made."""
         return jnp.asarray(self.start, float)
 
     def reset(self, *, key: Key, state: Any = None) -> Float[Array, " m"]:
-        """The start of an episode: ``state`` when it is given, else as ``starts``."""
-        return self.starts(key) if state is None else jnp.asarray(self._state(state))
+        """Return the first state of an episode.
+
+        Args:
+            key: Decides the draw, as in ``draw_start``.
+            state: The state to start in, (m,). None means to draw it.
+
+        Returns:
+            The state, (m,), checked.
+        """
+        return self.draw_start(key) if state is None else jnp.asarray(self._state(state))
 
     def play(self, policy: Policy, start: Float[Array, " m"], *, key: Key) -> Episode:
-        """One episode of a policy in the truth; it is shorter than H when it terminates."""
+        """Play one episode of a policy in the true MDP.
+
+        Args:
+            policy: The policy.
+            start: The first state, (m,).
+            key: Decides the noise.
+
+        Returns:
+            The episode. It is shorter than H if it terminates.
+        """
         episode = play(self.mdp, policy, start, key=key)
         if self.mdp.termination is None:
             return episode
-        ends = np.asarray(self.mdp.termination(jnp.asarray(episode.points), episode.states[1:]))
-        if not ends.any():
+        ended = np.asarray(self.mdp.termination(jnp.asarray(episode.points), episode.states[1:]))
+        if not ended.any():
             return episode
-        last = int(ends.argmax()) + 1
+        length = int(ended.argmax()) + 1
         return Episode(
-            episode.states[: last + 1],
-            episode.actions[:last],
-            episode.rewards[:last],
-            episode.outcomes[:last],
+            episode.states[: length + 1],
+            episode.actions[:length],
+            episode.rewards[:length],
+            episode.outcomes[:length],
             terminated=True,
         )
 
     def residuals(
         self, points: Float[Array, "n d"], outcomes: Float[Array, "n m"]
     ) -> Float[Array, "n m"]:
-        """(outcome − offset)/scale: what transitions are learned as, from points and outcomes."""
-        before = (
+        """Compute (outcome − offset)/scale, from which transitions are learned.
+
+        Args:
+            points: z = (s, a), (n, d).
+            outcomes: Next states before projection, (n, m).
+
+        Returns:
+            The scaled residuals, (n, m).
+        """
+        offsets = (
             points[:, : outcomes.shape[1]] if self.problem.offset == "identity" else 0 * outcomes
         )
-        return (outcomes - before) / jnp.asarray(self.problem.scale)[None, :]
+        return (outcomes - offsets) / jnp.asarray(self.problem.scale)[None, :]
 
     def optimal_value(self, start: Any = None) -> Value:
-        """V*_1 at a state (the fixed start unless given), with its error; computed once."""
+        """Compute V*_1 at a state. The result is cached.
+
+        Args:
+            start: The state, (m,). None means the fixed start.
+
+        Returns:
+            The optimal value with its error.
+
+        Raises:
+            ArgumentError: If ``start`` is None and there is no fixed start.
+            UnknownPropertyError: If the optimal value is unknown.
+        """
         if start is None:
             if callable(self.start):
                 raise ArgumentError("start", f"a state, as {self.name} has no fixed start", None)
@@ -233,13 +288,13 @@ class Environment:
 
     @functools.cached_property
     def _solved(self) -> Optimum:
-        """V*_1 on the fine grid, for every state at once."""
+        """V*_1 on the fine grid, for all states."""
         assert self.optimum_points is not None
         states, actions = self.optimum_points
         return solve(self.mdp, state_points=states, action_points=actions)
 
     def _state(self, value: Any) -> tuple[float, ...]:
-        """A state as a tuple, checked to be one of this environment's."""
+        """Return a state as a tuple, after checking that it is in the state space."""
         m = self.mdp.states.dimension
         array = np.asarray(float_array(value, "start"))
         if array.shape != (m,):
@@ -249,7 +304,7 @@ class Environment:
         self.mdp.states.require_inside("start", row)
         if self.mdp.states.finite:
             return tuple(float(x) for x in array)
-        # A periodic axis has one name for its two ends.
+        # The two ends of a periodic axis are the same state.
         return tuple(float(x) for x in np.asarray(self.mdp.states.nearest(row))[0])
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
 """An MDP whose mean reward and mean transition are drawn from Gaussian process priors.
 
-The kernels are compiled on S × A and weights drawn, which is exact in law for the compiled kernel.
-Such functions have no finite RKHS norm in the limit of full rank (math B22), so none is stated.
+The kernels are compiled on S × A and weights are drawn. This is exact in law for the compiled
+kernel. In the limit of full rank such functions have no finite RKHS norm (math B22), so the norms
+are unknown.
 """
 
 import jax
@@ -20,10 +21,11 @@ from kernelmdp.kernels import Kernel, SquaredExponential
 from kernelmdp.mdp import MeanModel
 from kernelmdp.numerics.checks import integer
 
-#: Prior variance of both: sup |f| of a draw is about 1. A mean next state outside S is projected.
-#: One kernel for both is compiled once.
+#: Prior variance of reward and transition. With it, sup |f| of a draw is about 1. A mean next state
+#: outside S is projected. Both have the same kernel, which is compiled once.
 VARIANCE = 0.2
-#: How far |k − k_r| may go in drawing the truth.
+#: Largest error |k − k_r| of the compiled kernel from which the truth is drawn. A smaller one needs
+#: a higher rank.
 TOLERANCE = 1e-6
 
 
@@ -35,12 +37,24 @@ def gp_prior(
     horizon: int = HORIZON,
     noise: float = NOISE,
 ) -> Environment:
-    """S = A = [−1, 1], R̄ and P̄ drawn from the kernels (scaled SE of lengthscale 0.5)."""
+    """Make an environment on S = A = [−1, 1] with R̄ and P̄ drawn from GP priors.
+
+    Args:
+        seed: Decides the draw.
+        reward_kernel: The kernel of the reward. None means SE with variance 0.2 and lengthscale
+            0.5.
+        transition_kernel: The kernel of the transition, with the same default.
+        horizon: The number of periods, H.
+        noise: The standard deviation of the noise on states and rewards.
+
+    Returns:
+        The environment.
+    """
     points = unit_points(1)
-    typical = VARIANCE * SquaredExponential(LENGTHSCALE)
+    default = VARIANCE * SquaredExponential(LENGTHSCALE)
     kernels = (
-        typical if reward_kernel is None else reward_kernel,
-        typical if transition_kernel is None else transition_kernel,
+        default if reward_kernel is None else reward_kernel,
+        default if transition_kernel is None else transition_kernel,
     )
     keys = jax.random.split(jax.random.key(integer("seed", seed, least=0)))
     reward, transition = (

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with vectors or numbers for states as a task of H periods."""
+"""A Gymnasium environment as a task of H periods. Its states are vectors or numbers of a table."""
 
 import dataclasses
 import functools
@@ -20,15 +20,31 @@ from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeErro
 from kernelmdp.mdp import Categorical, Episode, Gaussian, Problem
 from kernelmdp.numerics.checks import integer
 
-#: Standard deviation of rewards of a table when nothing is said.
+#: Assumed standard deviation of rewards in a table, whose true one is unknown.
 TABLE_NOISE = 0.1
-#: First observations that are looked at for angles.
+#: Resets whose first observations are searched for cosines and sines. Too few of them may show
+#: pairs that are on the unit circle by chance.
 RESETS = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GymnasiumTask:
-    """Spaces, horizon and a way to play; the truth is not known here.
+    """A Gymnasium environment with its spaces and horizon. Its true MDP is unknown.
+
+    Attributes:
+        env: The environment.
+        states: A box, or the numbers 0, 1, … of a Discrete space.
+        actions: A box, or the numbers of a Discrete space as rows. For environments of this
+            library, their actions.
+        horizon: The number of periods, H.
+        known_reward: The mean reward as a function of points (n, d) -> (n,), or None.
+        unbounded: Axes on which observations have no bounds. The bounds of ``states`` are
+            provisional there, and are replaced from data (``dataclasses.replace(task,
+            states=...)``). The state is the observation clipped to them, and the outcome is the
+            observation itself.
+        angle_pairs: Pairs of coordinates of an observation that are a cosine and a sine. Each is
+            one angle of the state.
+        made_from: The name and options from which the task was made, or None.
 
     >>> task = from_gymnasium("Pendulum-v1", horizon=5)
     >>> task.states.dimension, task.horizon  # the cosine and sine are one angle
@@ -38,33 +54,30 @@ class GymnasiumTask:
     """
 
     env: gymnasium.Env[Any, Any]
-    #: A box, or the numbers 0, 1, … of a Discrete space.
     states: Box | FiniteSet
-    #: A box, or the numbers of a Discrete space (our own environments: their actions) as rows.
     actions: Domain
     horizon: int
     known_reward: Callable[..., Any] | None = None
-    #: Axes on which observations have no bounds: those of ``states`` are provisional, to be
-    #: replaced from data (``dataclasses.replace(task, states=...)``). There a state is the
-    #: observation brought between them, and the outcome what was observed.
     unbounded: tuple[int, ...] = ()
-    #: Which pairs of an observation are a cosine and a sine: each is one angle of the state.
-    circles: AnglePairs = dataclasses.field(default_factory=AnglePairs)
-    #: Name and options that make this task again, where it was made from them.
+    angle_pairs: AnglePairs = dataclasses.field(default_factory=AnglePairs)
     made_from: dict[str, Any] | None = None
 
     @functools.cached_property
     def problem(self) -> Problem:
-        """What agents are told: spaces and a horizon; kernels are fitted, tables are counted."""
+        """What agents know: spaces and horizon. Kernels are fitted, and tables are counted.
+
+        Raises:
+            ArgumentError: If observations are Discrete and actions are not.
+        """
         if isinstance(self.states, Box):
-            found = Problem.from_spaces(
+            problem = Problem.from_spaces(
                 states=self.states, actions=self.actions, horizon=self.horizon, name=self.name
             )
-            return dataclasses.replace(found, unbounded=self.unbounded)
-        options = len(self.actions.spread(1)) if self.actions.finite else 0
-        if not options:
+            return dataclasses.replace(problem, unbounded=self.unbounded)
+        action_count = len(self.actions.spread(1)) if self.actions.finite else 0
+        if not action_count:
             raise ArgumentError("env", "Discrete actions with Discrete observations", self.actions)
-        reward_kernel, transition_kernel = table_kernels(self.states.count, options)
+        reward_kernel, transition_kernel = table_kernels(self.states.count, action_count)
         return Problem(
             name=self.name,
             states=self.states,
@@ -80,24 +93,30 @@ class GymnasiumTask:
 
     @property
     def name(self) -> str:
-        """The environment's id, or its class where it has none."""
+        """The environment's id, or the name of its class if it has none."""
         return self.env.spec.id if self.env.spec is not None else type(self.env.unwrapped).__name__
 
     @property
     def spec(self) -> dict[str, Any] | None:
-        """What makes this task again, or None when an object was given that cannot be made."""
+        """A description from which the task can be made again, or None if there is none."""
         if self.made_from is not None:
             return self.made_from
         return {"id": self.env.spec.id} if self.env.spec is not None else None
 
     @property
     def absorbing(self) -> bool:
-        """Whether an episode that ends early goes on in its last state without reward: in a table
-        that state is one of its own."""
+        """Whether an episode that ends early stays in its last state without reward, up to H.
+
+        This is so in tables, where the last state has a row of its own.
+        """
         return self.states.finite
 
     def require_bounds(self) -> None:
-        """An error where an axis has only provisional bounds: for planners that need true ones."""
+        """Check that all bounds of states are true ones, for planners that need them.
+
+        Raises:
+            ArgumentError: If an axis has only provisional bounds.
+        """
         if self.unbounded:
             raise ArgumentError(
                 "states",
@@ -113,34 +132,41 @@ class GymnasiumTask:
         options: dict[str, Any] | None = None,
         on_step: Callable[[np.ndarray, np.ndarray, float, np.ndarray, bool], None] | None = None,
     ) -> Episode:
-        """One episode of policy(state, period) -> action, the period counted from 0.
+        """Play one episode of a policy.
 
-        ``seed`` and ``options`` go to the environment's ``reset``. The episode is shorter than H
-        when the environment ends it: ``terminated`` by itself, or else cut off, which says nothing
-        about its last state. In a table a terminated episode goes on in its last state instead.
-        ``on_step`` is told of every step at once: state, action, reward, outcome and whether the
-        environment ended the episode.
+        The episode is shorter than H if the environment ends it. A truncated episode says nothing
+        about its last state. In a table, a terminated episode stays in its last state up to H.
+
+        Args:
+            policy: A function from state and period, counted from 0, to an action.
+            seed: Passed to the environment's ``reset``.
+            options: Passed to the environment's ``reset``.
+            on_step: A function that is called after every step with state, action, reward, outcome
+                and whether the environment terminated the episode; or None.
+
+        Returns:
+            The episode.
         """
-        observation, _ = self._ask("at the start", self.env.reset, seed=seed, options=options)
-        seen = [self._observed(observation, "at the start")]
-        states, actions, rewards, outcomes = [self._state(seen[0])], [], [], []
+        observation, _ = self._call("at the start", self.env.reset, seed=seed, options=options)
+        observed = [self._observed(observation, "at the start")]
+        states, actions, rewards, outcomes = [self._state(observed[0])], [], [], []
         terminated = truncated = False
         info: dict[str, Any] = {}
         for period in range(self.horizon):
             where = f"after step {period}"
             action = np.atleast_1d(np.asarray(policy(states[-1], period), dtype=float))
-            sent = self._send(action)
-            if terminated:  # the last state of a table is left no more and pays nothing
-                earned = 0.0
+            env_action = self._env_action(action)
+            if terminated:  # The last state of a table is absorbing, without reward.
+                reward = 0.0
             else:
-                observation, earned, terminated, truncated, info = self._ask(
-                    where, self.env.step, sent
+                observation, reward, terminated, truncated, info = self._call(
+                    where, self.env.step, env_action
                 )
-            seen.append(self._observed(observation, where))
-            states.append(self._state(seen[-1]))
+            observed.append(self._observed(observation, where))
+            states.append(self._state(observed[-1]))
             actions.append(action)
-            rewards.append(_reward(earned, where))
-            outcomes.append(self._outcome(states[-2], seen[-1], info))
+            rewards.append(_checked_reward(reward, where))
+            outcomes.append(self._outcome(states[-2], observed[-1], info))
             if on_step is not None:
                 on_step(states[-2], action, rewards[-1], outcomes[-1], bool(terminated))
             if truncated or (terminated and not self.absorbing):
@@ -148,24 +174,34 @@ class GymnasiumTask:
         columns = (np.stack(states), np.stack(actions), np.array(rewards), np.stack(outcomes))
         return Episode(*(jnp.asarray(column) for column in columns), terminated=bool(terminated))
 
-    def _ask(self, where: str, call: Callable[..., Any], *given: Any, **words: Any) -> Any:
-        """What the environment answers; an exception of its own becomes ours, with the step."""
+    def _call(self, where: str, method: Callable[..., Any], *values: Any, **options: Any) -> Any:
+        """Call a method of the environment. Its exceptions become errors that name the step."""
         try:
-            return call(*given, **words)
+            return method(*values, **options)
         except KernelMDPError:
             raise
         except Exception as error:
-            said = " ".join(str(error).split()) or "no message"
+            message = " ".join(str(error).split()) or "no message"
             raise KernelMDPError(
-                f"env: {self.name} raised {type(error).__name__} {where}: {said}"
+                f"env: {self.name} raised {type(error).__name__} {where}: {message}"
             ) from error
 
     def state_of(self, observation: Any) -> np.ndarray:
-        """The state that an observation is of."""
+        """Convert an observation to a state.
+
+        Args:
+            observation: In the shape of the environment's observations.
+
+        Returns:
+            The state, (m,).
+        """
         return self._state(self._observed(observation, "given"))
 
     def _observed(self, observation: Any, where: str) -> np.ndarray:
-        """An observation as the numbers of a state, checked; angles are between their ends."""
+        """Convert an observation to the coordinates of a state, and check them.
+
+        Angles are wrapped. Coordinates without bounds are not clipped.
+        """
         space = self.env.observation_space
         if isinstance(space, spaces.Discrete):
             return np.array([float(int(np.asarray(observation).item()) - int(space.start))])
@@ -173,18 +209,18 @@ class GymnasiumTask:
             state = np.array(observation, dtype=float)
         except (TypeError, ValueError):
             raise DataError("observation", "numbers", f"{observation!r} {where}") from None
-        expected = self.states.dimension + len(self.circles.pairs)
+        expected = self.states.dimension + len(self.angle_pairs.pairs)
         if state.shape != (expected,):
             raise ShapeError("observation", f"{expected} numbers", f"shape {state.shape} {where}")
         if not np.isfinite(state).all():
-            bad = int(np.argmin(np.isfinite(state)))
+            axis = int(np.argmin(np.isfinite(state)))
             raise DataError(
-                "observation", "finite numbers", f"{state[bad]} in coordinate {bad} {where}"
+                "observation", "finite numbers", f"{state[axis]} in coordinate {axis} {where}"
             )
-        state = self.circles(state)
-        around = list(self.states.periodic)
-        if around:
-            state[around] = self._nearest(state)[around]
+        state = self.angle_pairs(state)
+        periodic = list(self.states.periodic)
+        if periodic:
+            state[periodic] = self._nearest(state)[periodic]
         inside = state.copy()
         inside[list(self.unbounded)] = self._nearest(state)[list(self.unbounded)]
         self.states.require_inside(f"observation {where}", inside[None, :])
@@ -196,39 +232,44 @@ class GymnasiumTask:
     def _nearest(self, state: np.ndarray) -> np.ndarray:
         return np.asarray(self.states.nearest(state[None, :]))[0]
 
-    def _outcome(self, before: np.ndarray, after: np.ndarray, info: dict[str, Any]) -> np.ndarray:
-        """The raw outcome. Elsewhere than in ours it is the next state, with angles unwrapped: a
-        jump from one end of a periodic axis to the other is no motion."""
-        if _ours(self.env) is not None:
+    def _outcome(
+        self, state: np.ndarray, next_state: np.ndarray, info: dict[str, Any]
+    ) -> np.ndarray:
+        """Return the next state before its projection.
+
+        Environments of this library report it. For others it is the next state with angles
+        unwrapped: a jump from one end of a periodic axis to the other is no motion.
+        """
+        if _inner_environment(self.env) is not None:
             return np.asarray(info["outcome"], dtype=float)
         low, high = self.states.bounds
-        outcome = after.copy()
+        outcome = next_state.copy()
         for axis in self.states.periodic:
             turn = high[axis] - low[axis]
-            outcome[axis] -= turn * np.round((after[axis] - before[axis]) / turn)
+            outcome[axis] -= turn * np.round((next_state[axis] - state[axis]) / turn)
         return outcome
 
-    def _send(self, action: np.ndarray) -> Any:
-        """An action in the form that the environment's ``step`` takes."""
+    def _env_action(self, action: np.ndarray) -> Any:
+        """Convert an action to the form that the environment's ``step`` takes."""
         q = self.actions.dimension
         if action.shape != (q,) or not np.isfinite(action).all():
             raise ArgumentError("policy", f"an action of {q} finite numbers", action)
         self.actions.require_inside("policy", jnp.asarray(action)[None, :])
         space = self.env.action_space
         if isinstance(space, spaces.Discrete):
-            gaps = np.abs(np.array(self.actions.points) - action[None, :]).sum(axis=1)
-            return int(space.start) + int(gaps.argmin())
+            distances = np.abs(np.array(self.actions.points) - action[None, :]).sum(axis=1)
+            return int(space.start) + int(distances.argmin())
         return action.astype(space.dtype)
 
 
-def _reward(earned: Any, where: str) -> float:
+def _checked_reward(reward: Any, where: str) -> float:
     try:
-        reward = np.asarray(earned, dtype=float).item()
+        number = np.asarray(reward, dtype=float).item()
     except (TypeError, ValueError):
-        raise DataError("reward", "a number", f"{earned!r} {where}") from None
-    if not math.isfinite(reward):
-        raise DataError("reward", "a finite number", f"{reward} {where}")
-    return reward
+        raise DataError("reward", "a number", f"{reward!r} {where}") from None
+    if not math.isfinite(number):
+        raise DataError("reward", "a finite number", f"{number} {where}")
+    return number
 
 
 def from_gymnasium(
@@ -239,15 +280,25 @@ def from_gymnasium(
     angles: Sequence[int] = (),
     known_reward: Callable[..., Any] | None = None,
 ) -> GymnasiumTask:
-    """A Gymnasium environment, or the id of one, as a task.
+    """Make a task from a Gymnasium environment.
 
-    ``horizon`` is that of its time limit unless given; ``states`` its observation space, where
-    axes without bounds get provisional ones (``GymnasiumTask.unbounded``). Coordinates in
-    ``angles`` are angles in radians: they come round from π to −π. ``known_reward`` is a function
-    of points (n, d) -> (n,) of state and action; our own environments bring theirs.
+    If ``states`` is None, the first observations of a few resets are searched for cosines and
+    sines. Two coordinates that are a cosine and a sine in all of them become one angle.
 
-    Two coordinates that are a cosine and a sine in the first observation of every one of a few
-    resets become one angle, unless ``states`` is given.
+    Args:
+        env_or_id: The environment, or its id.
+        horizon: The number of periods, H. None means the environment's time limit.
+        states: The state space. None means the observation space. Axes without bounds then get
+            provisional ones (``GymnasiumTask.unbounded``).
+        angles: Coordinates that are angles in radians, which wrap from π to −π.
+        known_reward: The mean reward as a function of points (n, d) -> (n,). Environments of this
+            library bring theirs.
+
+    Returns:
+        The task.
+
+    Raises:
+        ArgumentError: If there is no such environment, or the horizon is unknown or too long.
 
     >>> from_gymnasium("CartPole-v1").unbounded
     (1, 3)
@@ -255,9 +306,9 @@ def from_gymnasium(
     env = gymnasium.make(env_or_id) if isinstance(env_or_id, str) else env_or_id
     if not isinstance(env, gymnasium.Env):
         raise ArgumentError("env_or_id", "a gymnasium.Env or the id of one", repr(env_or_id))
-    own = _ours(env)
-    if own is not None:
-        limit: int | None = own.environment.mdp.horizon
+    inner = _inner_environment(env)
+    if inner is not None:
+        limit: int | None = inner.environment.mdp.horizon
     else:
         limit = None if env.spec is None else env.spec.max_episode_steps
     if horizon is None and limit is None:
@@ -265,37 +316,38 @@ def from_gymnasium(
     periods = integer("horizon", limit if horizon is None else horizon, least=1)
     if limit is not None and periods > limit:
         raise ArgumentError("horizon", f"at most the time limit of {limit} steps", periods)
-    given: Domain | None = states
-    if own is not None and states is None and own.states.bounded and not own.states.finite:
-        given = own.states
-    box, unbounded = state_domain(env.observation_space, given, angles)
-    circles = AnglePairs()
-    if given is None and not box.finite:
-        circles = _circles(env, box)
-        unbounded = tuple(
-            n for n, place in enumerate(circles.places(box.dimension)) if place in unbounded
-        )
-        box = circles.box(box)
+    known_states: Domain | None = states
+    if inner is not None and states is None and inner.states.bounded and not inner.states.finite:
+        known_states = inner.states
+    domain, unbounded = state_domain(env.observation_space, known_states, angles)
+    angle_pairs = AnglePairs()
+    if known_states is None and not domain.finite:
+        angle_pairs = _find_angle_pairs(env, domain)
+        axes = angle_pairs.observation_axes(domain.dimension)
+        unbounded = tuple(n for n, axis in enumerate(axes) if axis in unbounded)
+        domain = angle_pairs.box(domain)
     return GymnasiumTask(
         env=env,
-        states=box,
-        circles=circles,
-        actions=own.environment.mdp.actions if own else action_domain(env.action_space),
+        states=domain,
+        angle_pairs=angle_pairs,
+        actions=inner.environment.mdp.actions if inner else action_domain(env.action_space),
         horizon=periods,
-        known_reward=own.known_reward if own is not None and known_reward is None else known_reward,
+        known_reward=(
+            inner.known_reward if inner is not None and known_reward is None else known_reward
+        ),
         unbounded=unbounded,
     )
 
 
-def _ours(env: gymnasium.Env[Any, Any]) -> GymnasiumEnvironment | None:
-    """The environment of this library that is inside, if there is one."""
+def _inner_environment(env: gymnasium.Env[Any, Any]) -> GymnasiumEnvironment | None:
+    """Return the environment of this library inside wrappers, or None if it is another one."""
     return env.unwrapped if isinstance(env.unwrapped, GymnasiumEnvironment) else None
 
 
-def _circles(env: gymnasium.Env[Any, Any], box: Domain) -> AnglePairs:
-    """Cosines and sines among first observations; no step is taken to find them."""
+def _find_angle_pairs(env: gymnasium.Env[Any, Any], box: Domain) -> AnglePairs:
+    """Find cosines and sines in first observations. No step is taken."""
     low, high = box.bounds
     if np.count_nonzero((np.abs(low) <= 1.01) & (np.abs(high) <= 1.01)) < 2:
         return AnglePairs()
-    seen = [np.asarray(env.reset(seed=seed)[0], dtype=float) for seed in range(RESETS)]
-    return AnglePairs(tuple(cos_sin_pairs(np.stack(seen))))
+    observations = [np.asarray(env.reset(seed=seed)[0], dtype=float) for seed in range(RESETS)]
+    return AnglePairs(tuple(cos_sin_pairs(np.stack(observations))))

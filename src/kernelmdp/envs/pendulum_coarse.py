@@ -1,4 +1,4 @@
-"""The pendulum in coarse time, noisy and with a smooth reward: 30 steps to swing up and hold."""
+"""The pendulum with long steps, noise and a smooth reward: 30 steps to swing up and stay there."""
 
 import math
 
@@ -11,12 +11,24 @@ from kernelmdp.kernels import Index, Periodic, Quadratic, SquaredExponential
 from kernelmdp.mdp import MDP, Gaussian, MeanModel
 from kernelmdp.numerics.checks import integer, positive_number
 
-SECONDS, SUBSTEPS, HORIZON = 0.1, 10, 30
-#: The reward's bump in angle and speed, and its price of torque.
-WIDTH, SPEED, PENALTY = 0.8, 5.0, 0.05
-#: Typical changes of angle and speed in a step; noise on states is in their units.
+#: The duration of a step. A swing-up then takes few steps, and dynamic programming is fast.
+SECONDS = 0.1
+#: Steps of the integrator in a step. More of them are more exact.
+SUBSTEPS = 10
+#: The default number of periods: enough to swing up and stay upright.
+HORIZON = 30
+#: The width of the reward's bump in the angle. A wider bump is easier to find.
+WIDTH = 0.8
+#: The width of the reward's bump in the speed.
+SPEED = 5.0
+#: The penalty on torque.
+PENALTY = 0.05
+#: The units of increments and of the noise on states: typical changes of angle and speed in a step.
 SCALE = (0.5, 2.5)
-NOISE, REWARD_NOISE = 0.05, 0.1
+#: The default standard deviation of the noise on states, in these units.
+NOISE = 0.05
+#: The default standard deviation of the noise on rewards.
+REWARD_NOISE = 0.1
 
 
 def pendulum_coarse(
@@ -26,9 +38,16 @@ def pendulum_coarse(
     noise: float = NOISE,
     reward_noise: float = REWARD_NOISE,
 ) -> Environment:
-    """One step is 0.1 s; ``noise`` on the state is in units of the scale (0.5, 2.5).
+    """Make the task, with steps of 0.1 s.
 
-    There is one such environment: ``seed`` changes nothing.
+    Args:
+        seed: Not used: there is one such environment.
+        horizon: The number of periods, H.
+        noise: The standard deviation of the noise on states, in units of the scale (0.5, 2.5).
+        reward_noise: The standard deviation of the noise on rewards.
+
+    Returns:
+        The environment.
     """
     integer("seed", seed, least=0)
     noise = positive_number("noise", noise)
@@ -56,7 +75,8 @@ def pendulum_coarse(
         state_points=(61, 61),
         action_points=(11,),
         optimum_points=((180, 181), (21,)),
-        # The two parts share no function, so their norms, 1 and the penalty, add in squares.
+        # The two kernels have no function in common. So the squares of the norms, 1 and the
+        # penalty, add.
         norm_reward=math.hypot(1.0, PENALTY),
         lipschitz_rule=rule,
         drawing=PendulumDrawing(),

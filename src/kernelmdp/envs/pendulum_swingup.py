@@ -1,9 +1,10 @@
-"""Swing-up with a sparse reward and a price of torque: the field's test of optimism.
+"""Swing-up with a sparse reward and a penalty on torque: the field's test of optimism.
 
-400 base steps of 1/80 s from hanging, no noise, seven torques (|u| ≤ 0.1 is free, so ±0.1 are among
-them). With ``macro`` = 4 one step holds its torque for four base steps. Its reward is *defined* as
-four times the base reward at the step's start: a known reward has to be a function of z alone. What
-its actions earn in the 400-step problem, ``base_return`` says.
+There are 400 base steps of 1/80 s from hanging, no noise, and seven torques. |u| ≤ 0.1 costs
+nothing, so ±0.1 are among them. With ``macro`` = 4, one step holds its torque for four base steps.
+Its reward is *defined* as four times the base reward at the start of the step, because a known
+reward must be a function of z alone. ``base_return`` computes what the same actions earn in the
+400-step problem.
 """
 
 from typing import Any
@@ -23,32 +24,44 @@ from kernelmdp.mdp import MDP, NO_NOISE, MeanModel, StateGrid, TablePositions, V
 from kernelmdp.numerics.checks import as_points, integer
 from kernelmdp.numerics.modules import jit
 
-STEPS, SECONDS, SUBSTEPS = 400, 1 / 80, 2
+#: The number of base steps of an episode.
+STEPS = 400
+#: The duration of a base step.
+SECONDS = 1 / 80
+#: Steps of the integrator in a base step.
+SUBSTEPS = 2
+#: The action space.
 TORQUES = FiniteSet([[-1.0], [-0.5], [-0.1], [0.0], [0.1], [0.5], [1.0]])
-#: Deviations to regress with, of rewards (a base step's) and scaled increments. The reward, flat
-#: and then steep, is no function of its kernel's space: taken as exact it makes a posterior sure of
-#: valleys that are not there. Settled, as are the norm and the kernel, on seeds from 100 on.
-REWARD_FLOOR, RESIDUAL_FLOOR = 0.125, 3e-3
-#: What GP-UCRL looks for the reward with, and goes by in motion. The reward has no norm at all;
-#: interpolants of the motion at 4,000 points have norms of 13.7 and 16.5 (short), so a tenth of
-#: these sets does not hold it.
+#: Standard deviation of the reward of a base step that regressions assume. The reward is flat and
+#: then steep. It is no function of its kernel's RKHS: if it is taken as exact, the posterior
+#: becomes certain of valleys that do not exist. This value, ``NORMS`` and the kernel were tuned on
+#: seeds from 100 on.
+REWARD_FLOOR = 0.125
+#: Standard deviation of scaled increments that regressions assume.
+RESIDUAL_FLOOR = 3e-3
+#: Norms of reward and motion that GP-UCRL assumes. The reward has no RKHS norm. Interpolants of the
+#: motion at 4,000 points have norms of 13.7, and 16.5 with ``short``. So "practical" sets, which
+#: are a tenth as wide, do not contain the motion.
 NORMS = (15.0, 4.0)
-#: With the additive kernel functions within 6e-5 of the (scaled) motion have norms of 1.03, and
-#: 0.74 (short). The rest moves sets by a fiftieth of a deviation, for which there is room. Norms
-#: grow slowly as functions come closer: like all such motion, it is in no SE space.
+#: The norm of the motion for the additive kernel, by ``short``. Functions within 6e-5 of the scaled
+#: motion have norms of 1.03, and 0.74 with ``short``. The remaining error moves the sets by a
+#: fiftieth of a standard deviation, which these values cover. Closer functions have slowly growing
+#: norms: like all such motion, this one is in no RKHS of an SE kernel.
 ADDITIVE_NORMS = {False: 1.1, True: 0.8}
-#: Sets that hold the truth pay for what compiling misses, in units of this.
+#: Standard deviation of scaled increments that regressions assume with the additive kernel. The
+#: error of compiled kernels widens the sets in proportion to its inverse.
 ADDITIVE_FLOOR = 0.05
-#: Short lengthscales have a rank near 1,000 even when compiled only to the noise.
+#: Errors of compiled kernels as a share of the noise variance, by (additive, short). Short
+#: lengthscales need a rank near 1,000 even for an error as large as the noise.
 ACCURACIES = {
     (False, False): 0.1,
     (False, True): 1.2,
     (True, False): 1e-4,
     (True, True): 1e-3,
 }
-#: Optimal values from hanging by (macro, penalty), from ``solve`` on grids from 120 × 81 to
-#: 960 × 641: the best return of a policy found (so the optimum is not below it, but for rounding),
-#: and as error its distance to the values of the finest grids and to where these tend.
+#: Optimal values from hanging by (macro, penalty), from ``solve`` on grids from 120 × 81 to 960 ×
+#: 641. The value is the best return of a policy that was found, so the optimum is not below it (up
+#: to rounding). The error is its distance from the values of the finest grids and from their limit.
 OPTIMA = {
     (1, 0.0): Value(299.14, 0.10, "estimate"),
     (1, 0.1): Value(288.35, 0.15, "estimate"),
@@ -67,12 +80,22 @@ def pendulum_swingup(
     short: bool = False,
     additive: bool = False,
 ) -> Environment:
-    """The task with a penalty c on torque; ``short`` suggests lengthscales half as long.
+    """Make the swing-up task.
 
-    ``additive`` suggests a kernel that knows what all pendulums share, motion that is nearly linear
-    in speed and torque: the norm of the truth is a tenth, and sets that hold it are of use.
+    Args:
+        seed: Not used: there is one such environment.
+        penalty: The penalty c on torque, at least 0 and below 1.
+        macro: The number of base steps for which a torque is held, a divisor of 400.
+        short: Whether the suggested kernel has lengthscales half as long.
+        additive: Whether the suggested kernel is additive. It assumes what all pendulums share:
+            motion that is nearly linear in speed and torque. The norm of the truth is then ten
+            times smaller, and confidence sets that contain it are narrow enough to be useful.
 
-    There is one such environment: ``seed`` changes nothing.
+    Returns:
+        The environment.
+
+    Raises:
+        ArgumentError: If ``macro`` or ``penalty`` is invalid.
     """
     integer("seed", seed, least=0)
     macro = integer("macro", macro, least=1)
@@ -92,17 +115,18 @@ def pendulum_swingup(
         reward_noise=NO_NOISE,
         transition_noise=NO_NOISE,
         reward_range=(-macro * float(penalty), float(macro)),
-        # What changes in a step at 5 rad/s and 20 rad/s²: increments come out of size 1.
+        # How much a state changes in a step at 5 rad/s and 20 rad/s². Scaled increments then have
+        # a size of about 1.
         metric=(5 * seconds, 20 * seconds),
     )
-    # The bump of the reward is as narrow as its margins; its size grows with the hold.
+    # The bump of the reward is as narrow as its margins. Its size grows with ``macro``.
     bump = 0.25 * (Periodic(0.5).on(0) * SquaredExponential(1.0).on(1))
-    price = 0.1 * SquaredExponential(0.3).on(2)
+    torque_cost = 0.1 * SquaredExponential(0.3).on(2)
     return Environment.of(
         name="pendulum-swingup",
         mdp=mdp,
         start=HANGING,
-        reward_kernel=float(macro**2) * (bump + price),
+        reward_kernel=float(macro**2) * (bump + torque_cost),
         transition_kernel=_motion_kernel(0.5 if short else 1.0, additive) @ Index(2),
         offset="identity",
         scale=mdp.metric,
@@ -118,19 +142,34 @@ def pendulum_swingup(
     )
 
 
-def _motion_kernel(part: float, additive: bool) -> Kernel:
-    """SE on (cos θ, sin θ, ω, u) with lengthscales (1, 1, 10, 2) times ``part``; if additive, a
-    little of it beside much of p(θ) + q(θ) ω + a ω + b u with smooth p and q."""
-    anything = Periodic(part).on(0) * SquaredExponential([10.0 * part, 2.0 * part]).on([1, 2])
+def _motion_kernel(factor: float, additive: bool) -> Kernel:
+    """Return SE on (cos θ, sin θ, ω, u) with lengthscales (1, 1, 10, 2) times a factor.
+
+    If additive, it is a small part beside a large part p(θ) + q(θ) ω + a ω + b u with smooth p, q.
+    """
+    lengthscales = [10.0 * factor, 2.0 * factor]
+    general = Periodic(factor).on(0) * SquaredExponential(lengthscales).on([1, 2])
     if not additive:
-        return anything
-    speed = (1 / 144) * Linear().on(1)  # at most 12 rad/s
-    typical = Periodic(2.0).on(0) * (Constant(1.0) + speed) + speed + Linear().on(2)
-    return 0.1 * anything + 100.0 * typical
+        return general
+    speed = (1 / 144) * Linear().on(1)  # The speed is at most 12 rad/s.
+    structured = Periodic(2.0).on(0) * (Constant(1.0) + speed) + speed + Linear().on(2)
+    return 0.1 * general + 100.0 * structured
 
 
 def base_return(environment: Environment, start: Any, actions: Any) -> float:
-    """The sum of the 400 base rewards of playing the actions (H, 1), each held, from a state.
+    """Sum the 400 base rewards of playing actions from a state, each held for ``macro`` steps.
+
+    Args:
+        environment: The environment "pendulum-swingup".
+        start: The first state, (2,).
+        actions: The torques, (H, 1).
+
+    Returns:
+        The return in the 400-step problem.
+
+    Raises:
+        ArgumentError: If it is another environment.
+        ShapeError: If there are not H actions.
 
     >>> import kernelmdp as km
     >>> env = km.make("pendulum-swingup")
@@ -144,26 +183,36 @@ def base_return(environment: Environment, start: Any, actions: Any) -> float:
     if plan.shape[0] != environment.mdp.horizon:
         raise ShapeError("actions", f"shape ({environment.mdp.horizon}, 1)", plan.shape)
     state = environment.reset(key=jax.random.key(0), state=start)
-    torques = jnp.repeat(jnp.asarray(plan[:, 0], float), reward.hold)
-    return float(_replay(SparseReward(reward.penalty, 1), state, torques))
+    torques = jnp.repeat(jnp.asarray(plan[:, 0], float), reward.macro)
+    return float(_sum_rewards(SparseReward(reward.penalty, 1), state, torques))
 
 
 @jit
-def _replay(reward: SparseReward, start: Float[Array, " 2"], torques: Float[Array, " H"]) -> Array:
-    motion = PendulumDynamics(SECONDS, SUBSTEPS)
+def _sum_rewards(
+    reward: SparseReward, start: Float[Array, " 2"], torques: Float[Array, " H"]
+) -> Array:
+    dynamics = PendulumDynamics(SECONDS, SUBSTEPS)
 
-    def one(state: Array, torque: Array) -> tuple[Array, Array]:
+    def step(state: Array, torque: Array) -> tuple[Array, Array]:
         point = jnp.concatenate([state, torque[None]])[None, :]
-        return STATES.nearest(motion(point))[0], reward(point)[0]
+        return STATES.nearest(dynamics(point))[0], reward(point)[0]
 
-    return jnp.sum(jax.lax.scan(one, start, torques)[1])
+    return jnp.sum(jax.lax.scan(step, start, torques)[1])
 
 
 def solve(environment: Environment, counts: tuple[int, int]) -> tuple[float, np.ndarray]:
-    """The optimal value from the start by dynamic programming on a grid, and the actions (H, 1)
-    that are greedy for its tables along the true motion: how ``OPTIMA`` was found."""
+    """Solve the task by dynamic programming on a grid. ``OPTIMA`` was computed with it.
+
+    Args:
+        environment: The environment.
+        counts: The numbers of nodes along both axes of the state.
+
+    Returns:
+        The optimal value at the start, and the actions (H, 1) that are greedy for the values of the
+        grid along the true motion.
+    """
     grid = StateGrid(STATES, counts, NO_NOISE)
-    start = jnp.asarray(environment.starts(jax.random.key(0)))
+    start = jnp.asarray(environment.draw_start(jax.random.key(0)))
     first, later = _tables(environment.mdp, grid)
     value = float(grid.value_at(first, start[None, :])[0])
     return value, np.asarray(_greedy(environment.mdp, grid, later, start))
@@ -171,22 +220,22 @@ def solve(environment: Environment, counts: tuple[int, int]) -> tuple[float, np.
 
 @jit
 def _tables(mdp: MDP, grid: StateGrid) -> tuple[Float[Array, " N"], Float[Array, "H N"]]:
-    """V_1, and V_{h+1} for h = 1..H in 32 bits: fine grids have large tables."""
+    """Return V_1, and V_{h+1} for h = 1..H. These are in 32 bits, as fine grids are large."""
     nodes, torques = jnp.asarray(grid.nodes), jnp.asarray(np.array(TORQUES.points))
 
-    def table(torque: Array) -> tuple[Array, TablePositions]:
+    def torque_row(torque: Array) -> tuple[Array, TablePositions]:
         column = jnp.broadcast_to(torque[None, :], (nodes.shape[0], 1))
         prediction = mdp.model(jnp.concatenate([nodes, column], axis=1))
         return prediction.reward, grid.stencil(prediction.state)
 
-    rows = jax.lax.map(table, torques)
+    rows = jax.lax.map(torque_row, torques)
 
-    def backup(after: Array, _: None) -> tuple[Array, Array]:
-        def one(best: Array, row: tuple[Array, TablePositions]) -> tuple[Array, None]:
-            return jnp.maximum(best, row[0] + row[1].read(after)), None
+    def backup(next_values: Array, _: None) -> tuple[Array, Array]:
+        def improve(best: Array, row: tuple[Array, TablePositions]) -> tuple[Array, None]:
+            return jnp.maximum(best, row[0] + row[1].read(next_values)), None
 
-        values, _ = jax.lax.scan(one, jnp.full(nodes.shape[0], -jnp.inf), rows)
-        return values, after.astype(jnp.float32)
+        values, _ = jax.lax.scan(improve, jnp.full(nodes.shape[0], -jnp.inf), rows)
+        return values, next_values.astype(jnp.float32)
 
     first, later = jax.lax.scan(backup, jnp.zeros(nodes.shape[0]), None, length=mdp.horizon)
     return first, later[::-1]
@@ -198,12 +247,12 @@ def _greedy(
 ) -> Float[Array, "H 1"]:
     torques = jnp.asarray(np.array(TORQUES.points))
 
-    def one(state: Array, after: Array) -> tuple[Array, Array]:
-        here = jnp.broadcast_to(state[None, :], (TORQUES.count, 2))
-        prediction = mdp.model(jnp.concatenate([here, torques], axis=1))
+    def step(state: Array, next_values: Array) -> tuple[Array, Array]:
+        states = jnp.broadcast_to(state[None, :], (TORQUES.count, 2))
+        prediction = mdp.model(jnp.concatenate([states, torques], axis=1))
         best = jnp.argmax(
-            prediction.reward + grid.stencil(prediction.state).read(after.astype(float))
+            prediction.reward + grid.stencil(prediction.state).read(next_values.astype(float))
         )
         return STATES.nearest(prediction.state)[best], torques[best]
 
-    return jax.lax.scan(one, start, later)[1]
+    return jax.lax.scan(step, start, later)[1]

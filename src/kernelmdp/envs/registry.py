@@ -1,4 +1,4 @@
-"""Environments by name."""
+"""The registry of environments, and ``make``."""
 
 import dataclasses
 import inspect
@@ -21,13 +21,22 @@ from kernelmdp.registry import Registry
 
 
 def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
-    """``rkhs`` with two state coordinates."""
+    """Make ``rkhs`` with two state coordinates.
+
+    Args:
+        seed: Decides the random functions.
+        **options: Options of ``rkhs``, except ``dimension``.
+
+    Returns:
+        The environment.
+    """
     return rkhs(seed, dimension=2, **options)
 
 
-#: What makes environments, by name: functions of options, and of ``seed`` where they have one.
+#: Functions that make environments, by name. They take options, and ``seed`` if they need one.
 ENVIRONMENTS = Registry[Callable[..., Any]]("environment")
-_OURS: dict[str, Callable[..., Environment]] = {
+#: The environments of this library.
+_BUILT_IN: dict[str, Callable[..., Environment]] = {
     "rkhs": rkhs,
     "rkhs-2d": rkhs_2d,
     "gp-prior": gp_prior,
@@ -48,12 +57,15 @@ _OURS: dict[str, Callable[..., Environment]] = {
     "lqr-4d": lqr_4d,
     "quadrotor": quadrotor,
 }
-for _name, _maker in _OURS.items():
+for _name, _maker in _BUILT_IN.items():
     ENVIRONMENTS.register(_name, _maker)
 
 
 def names() -> tuple[str, ...]:
-    """The names ``make`` knows.
+    """List the names that ``make`` knows.
+
+    Returns:
+        The names.
 
     >>> "riverswim" in names()
     True
@@ -62,16 +74,21 @@ def names() -> tuple[str, ...]:
 
 
 def require_known(name: str, options: Iterable[str] = ()) -> None:
-    """Complain of a name or an option that ``make`` does not know.
+    """Check that ``make`` knows a name and its options.
+
+    Args:
+        name: A registered name, or ``module:Name``.
+        options: Names of options.
 
     Raises:
         ArgumentError: If there is no such environment, or it has no such option.
     """
     maker = ENVIRONMENTS.find(name)
     parameters = inspect.signature(rkhs if maker is rkhs_2d else maker).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+    kinds = [parameter.kind for parameter in parameters.values()]
+    if inspect.Parameter.VAR_KEYWORD in kinds:
         return
-    # The options of rkhs-2d are those of rkhs but for the dimension.
+    # The options of rkhs-2d are those of rkhs, without the dimension.
     accepted = set(parameters) - {"seed"} - ({"dimension"} if maker is rkhs_2d else set())
     unknown = sorted(set(options) - {"seed"} - accepted)
     if unknown:
@@ -81,23 +98,23 @@ def require_known(name: str, options: Iterable[str] = ()) -> None:
 
 
 def make(name: str, *, seed: int = 0, **options: Any) -> Any:
-    """The environment of a name, or of ``module:Name``.
+    """Make an environment by name.
 
     Args:
         name: A registered name, one of an entry point, or ``module:Name`` of a class or function.
-        seed: Chooses the instance of the random ones.
-        **options: Of the environment.
+        seed: Decides the instance of a random environment.
+        **options: Options of the environment.
 
     Returns:
-        An ``Environment``, or a Gymnasium environment where a user's maker makes one.
+        An ``Environment``, or a Gymnasium environment if a user's function makes one.
 
     >>> make("pendulum-swingup", penalty=0.1).mdp.horizon
     100
     """
     require_known(name, options)
     maker = ENVIRONMENTS.find(name)
-    seeded = {"seed": seed} if "seed" in inspect.signature(maker).parameters else {}
-    made = maker(**seeded, **options)
-    if not isinstance(made, Environment):
-        return made
-    return dataclasses.replace(made, spec={"name": name, "seed": seed, **options})
+    seed_option = {"seed": seed} if "seed" in inspect.signature(maker).parameters else {}
+    environment = maker(**seed_option, **options)
+    if not isinstance(environment, Environment):
+        return environment
+    return dataclasses.replace(environment, spec={"name": name, "seed": seed, **options})

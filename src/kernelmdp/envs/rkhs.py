@@ -1,8 +1,8 @@
 """MDPs whose mean reward and mean transition are random functions of known RKHS norm.
 
-f = Σ_i α_i k(·, x_i) with centres x_i uniform on the box and α rescaled so that αᵀKα = B², K the
-matrix of the centres: the norm of f is exactly B. Drawn again until sup |f| on a net lies in a
-band, so that mean next states stay in S (math B14 wants that) and no problem is dull.
+f = Σ_i α_i k(·, x_i) with centres x_i uniform on the box. With the Gram matrix K of the centres, α
+is rescaled so that αᵀKα = B². The norm of f is then exactly B. Functions are drawn until sup |f| on
+a net lies in a range. So mean next states stay in S, which math B14 needs, and no problem is flat.
 """
 
 import math
@@ -29,16 +29,27 @@ from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
 
+#: The number of centres of a function. More of them make richer functions.
 CENTRES = 30
-#: Norms of reward and of each coordinate of the transition, by the number of state coordinates,
-#: and the bands of their sup on a net.
+#: Default norms of the reward and of each coordinate of the transition, by the number of state
+#: coordinates. With them, draws often have a sup in the ranges below.
 NORMS = {1: (1.5, 1.25), 2: (1.8, 1.5)}
-REWARD_BAND, TRANSITION_BAND = (0.8, 1.3), (0.7, 0.98)
+#: The range of sup |R̄| on a net: not flat, and of size about 1.
+REWARD_SUP_RANGE = (0.8, 1.3)
+#: The range of sup |P̄| on a net: not flat, and inside S.
+TRANSITION_SUP_RANGE = (0.7, 0.98)
+#: Most draws of a function before an error. Ranges that are met so rarely are a mistake.
 ATTEMPTS = 1000
 
 
 class KernelExpansion(Module):
-    """Σ_i α_i k(·, x_i): points (n, d) -> (n,)."""
+    """The function Σ_i α_i k(·, x_i): points (n, d) -> (n,).
+
+    Attributes:
+        kernel: k.
+        centres: x_1, …, x_c, (c, d).
+        weights: α, (c,).
+    """
 
     kernel: Kernel
     centres: Float[Array, "c d"]
@@ -49,33 +60,48 @@ class KernelExpansion(Module):
 
     @property
     def norm(self) -> float:
-        """√(αᵀKα), the RKHS norm."""
+        """The RKHS norm √(αᵀKα)."""
         matrix = gram(self.kernel, self.centres, self.centres)
         return float(jnp.sqrt(self.weights @ (matrix @ self.weights)))
 
 
-def expansion(
+def random_expansion(
     kernel: Kernel,
     domain: Domain,
     *,
     norm: float,
-    band: tuple[float, float],
+    sup_range: tuple[float, float],
     key: Key,
     attempts: int = ATTEMPTS,
 ) -> KernelExpansion:
-    """A random function of this norm whose sup on a net lies in the band."""
+    """Draw a function of a given norm whose sup on a net lies in a range.
+
+    Args:
+        kernel: The kernel.
+        domain: The domain of the function.
+        norm: The RKHS norm.
+        sup_range: The least and the largest sup |f|.
+        key: Decides the draw.
+        attempts: The most functions to draw.
+
+    Returns:
+        The function.
+
+    Raises:
+        ArgumentError: If no draw has its sup in the range.
+    """
     low, high = (jnp.asarray(end)[None, :] for end in domain.bounds)
     net = jnp.asarray(domain.net(5_000)[0])
     for attempt in range(attempts):
         centre_key, weight_key = jax.random.split(jax.random.fold_in(key, attempt))
-        places = jax.random.uniform(centre_key, (CENTRES, domain.dimension))
-        drawn = KernelExpansion(
-            kernel, low + (high - low) * places, jax.random.normal(weight_key, (CENTRES,))
+        uniform = jax.random.uniform(centre_key, (CENTRES, domain.dimension))
+        sample = KernelExpansion(
+            kernel, low + (high - low) * uniform, jax.random.normal(weight_key, (CENTRES,))
         )
-        drawn = KernelExpansion(kernel, drawn.centres, drawn.weights * (norm / drawn.norm))
-        if band[0] <= float(jnp.max(jnp.abs(drawn(net)))) <= band[1]:
-            return drawn
-    raise ArgumentError("norm", f"one with which sup |f| in {band} happens", norm)
+        sample = KernelExpansion(kernel, sample.centres, sample.weights * (norm / sample.norm))
+        if sup_range[0] <= float(jnp.max(jnp.abs(sample(net)))) <= sup_range[1]:
+            return sample
+    raise ArgumentError("norm", f"one with which sup |f| in {sup_range} happens", norm)
 
 
 def rkhs(
@@ -88,11 +114,26 @@ def rkhs(
     transition_norm: float | None = None,
     noise_law: str = "gaussian",
 ) -> Environment:
-    """S = [−1, 1]^m with m = ``dimension`` 1 or 2, A = [−1, 1], SE kernels of lengthscale 0.5.
+    """Make an environment with random functions of known norm.
 
-    ``transition_norm`` is that of each coordinate; bands of the sup grow in proportion to norms.
-    Episodes start at 0. ``noise_law`` is "gaussian" or "student-t" (3 degrees of freedom), for
-    rewards and states, of size ``noise``: a standard deviation, or the scale of the t.
+    S = [−1, 1]^m, A = [−1, 1], and the kernels are SE with lengthscale 0.5. Episodes start at 0.
+
+    Args:
+        seed: Decides the functions.
+        dimension: The number of state coordinates m, 1 or 2.
+        horizon: The number of periods, H.
+        noise: The size of the noise on rewards and states: the standard deviation of a Gaussian,
+            or the scale of a Student t.
+        reward_norm: The norm of the reward. None means a default.
+        transition_norm: The norm of each coordinate of the transition. None means a default. The
+            allowed ranges of the sup grow in proportion to the norms.
+        noise_law: "gaussian", or "student-t" with 3 degrees of freedom.
+
+    Returns:
+        The environment.
+
+    Raises:
+        ArgumentError: If ``dimension`` is not 1 or 2.
     """
     m = integer("dimension", dimension, least=1)
     if m not in NORMS:
@@ -101,16 +142,20 @@ def rkhs(
     kernel = SquaredExponential(LENGTHSCALE)
 
     def draw(
-        argument: str, given: float | None, typical: float, band: tuple[float, float], key: Key
+        argument: str,
+        value: float | None,
+        default: float,
+        sup_range: tuple[float, float],
+        key: Key,
     ) -> KernelExpansion:
-        norm = typical if given is None else positive_number(argument, given)
-        scaled = (band[0] * norm / typical, band[1] * norm / typical)
-        return expansion(kernel, points, norm=norm, band=scaled, key=key)
+        norm = default if value is None else positive_number(argument, value)
+        scaled = (sup_range[0] * norm / default, sup_range[1] * norm / default)
+        return random_expansion(kernel, points, norm=norm, sup_range=scaled, key=key)
 
     keys = jax.random.split(jax.random.key(integer("seed", seed, least=0)), m + 1)
-    reward = draw("reward_norm", reward_norm, NORMS[m][0], REWARD_BAND, keys[0])
+    reward = draw("reward_norm", reward_norm, NORMS[m][0], REWARD_SUP_RANGE, keys[0])
     parts = tuple(
-        draw("transition_norm", transition_norm, NORMS[m][1], TRANSITION_BAND, key)
+        draw("transition_norm", transition_norm, NORMS[m][1], TRANSITION_SUP_RANGE, key)
         for key in keys[1:]
     )
     return unit_environment(
@@ -122,6 +167,6 @@ def rkhs(
         horizon=horizon,
         noise=noise,
         noise_law=noise_law,
-        # Norms for k ⊗ identity: coordinates add in squares.
+        # For k ⊗ identity, the squared norms of the coordinates add.
         norms=(reward.norm, math.sqrt(sum(part.norm**2 for part in parts))),
     )

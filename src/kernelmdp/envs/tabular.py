@@ -1,9 +1,9 @@
 """MDPs with finitely many states and actions, given by their tables.
 
-States and actions are numbers 0, 1, …; a mean next state is the vector of probabilities (math D4).
+States and actions are numbers 0, 1, …. A mean next state is the vector of probabilities (math D4).
 Kernels are one-hot. The transition kernel gives every row the mean and the variances of the
-Dirichlet(1/S) prior, worth about one observation: N(1/S, v) with v = (1/S)(1 − 1/S)/2. The noise
-variance that agents are told is the mean of p(1 − p) over the table, as that of a noise law is.
+Dirichlet(1/S) prior: N(1/S, v) with v = (1/S)(1 − 1/S)/2. It is worth about one observation. The
+noise variance that agents know is the mean of p(1 − p) over the table.
 """
 
 import warnings
@@ -20,8 +20,8 @@ from kernelmdp.mdp import MDP, Categorical, Gaussian, MeanModel
 from kernelmdp.mdp.model import LookupTable
 from kernelmdp.numerics.checks import choice, integer, positive_number, require_finite
 
-#: Bytes that the tables of an environment may take.
-MEMORY = 2**31
+#: Most bytes of the tables of an environment. Larger ones would fill the memory of many machines.
+MAX_BYTES = 2**31
 
 
 def tabular(
@@ -34,11 +34,21 @@ def tabular(
     embedding: str = "one-hot",
     name: str = "tabular",
 ) -> Environment:
-    """The environment of transition probabilities (S, A, S) and mean rewards (S, A).
+    """Make an environment from tables.
 
-    Rewards are observed with Gaussian noise of this standard deviation. With the paper's own
-    ``embedding``, "index", agents see states as numbers on a line with a mean and additive noise,
-    which is right for few tables (math B12): a warning says so.
+    Args:
+        transitions: Transition probabilities, (S, A, S).
+        rewards: Mean rewards, (S, A).
+        horizon: The number of periods, H.
+        start: The first state.
+        noise: The standard deviation of the Gaussian noise on rewards.
+        embedding: "one-hot", or the paper's "index". With "index", agents see states as numbers on
+            a line, with a mean and additive noise. This is right for few tables (math B12), so it
+            warns.
+        name: The name of the environment.
+
+    Returns:
+        The environment.
 
     >>> chain = tabular([[[0.0, 1.0]], [[1.0, 0.0]]], [[0.0], [1.0]], horizon=2)
     >>> chain.optimal_value().value
@@ -59,7 +69,7 @@ def tabular(
         lipschitz=_lipschitz(P, R, horizon),
     )
     if choice("embedding", embedding, ("one-hot", "index")) == "index":
-        return _on_a_line(mdp, P, R, start=start, name=name)
+        return _index_embedding(mdp, P, R, start=start, name=name)
     return Environment.of(
         name=name,
         mdp=mdp,
@@ -71,15 +81,17 @@ def tabular(
         state_points=(2,),
         action_points=(2,),
         optimum_points=((2,), (2,)),
-        # One-hot features: a norm is that of the table, in units of the kernel's deviation.
+        # With one-hot features, the norm is that of the table in units of the prior deviation.
         norm_reward=float(np.sqrt((R**2).sum())),
         norm_transition=float(np.sqrt(((P - 1 / S) ** 2).sum() / prior_variance(S))),
         lipschitz_rule="exact: max over h of min over c of |V_h − c|",
     )
 
 
-def _on_a_line(mdp: MDP, P: np.ndarray, R: np.ndarray, *, start: int, name: str) -> Environment:
-    """The paper's embedding, m = 1: the mean of the next state's number, and noise around it."""
+def _index_embedding(
+    mdp: MDP, P: np.ndarray, R: np.ndarray, *, start: int, name: str
+) -> Environment:
+    """Return the paper's embedding with m = 1: the mean number of the next state, plus noise."""
     warnings.warn(
         "states as numbers on a line assume that next states are a location family (a mean plus "
         "noise of one law); most tables are not, and no theorem covers the run",
@@ -89,27 +101,27 @@ def _on_a_line(mdp: MDP, P: np.ndarray, R: np.ndarray, *, start: int, name: str)
     S, A = R.shape
     numbers = np.arange(float(S))
     means = P @ numbers
-    spread = float(np.sqrt(np.maximum(P @ numbers**2 - means**2, 0).mean()))
-    steps = [0.0]
+    deviation = float(np.sqrt(np.maximum(P @ numbers**2 - means**2, 0).mean()))
+    slopes = [0.0]
     V = np.zeros(S)
     for _ in range(mdp.horizon - 1):
         V = (R + P @ V).max(axis=1)
-        steps.append(float(np.abs(np.diff(V)).max()) if S > 1 else 0.0)
-    believed = MDP(
+        slopes.append(float(np.abs(np.diff(V)).max()) if S > 1 else 0.0)
+    approximate_mdp = MDP(
         MeanModel(LookupTable(jnp.asarray(R)), LookupTable(jnp.asarray(means[:, :, None]))),
         states=mdp.states,
         actions=mdp.actions,
         horizon=mdp.horizon,
         reward_noise=mdp.reward_noise,
-        transition_noise=Gaussian(max(spread, 0.1), estimated=True),
+        transition_noise=Gaussian(max(deviation, 0.1), estimated=True),
         reward_range=mdp.reward_range,
-        lipschitz=max(steps),
+        lipschitz=max(slopes),
     )
     cells, _ = table_kernels(S, A)
     return Environment.of(
         name=name,
         mdp=mdp,
-        believed=believed,
+        approximate_mdp=approximate_mdp,
         start=(float(integer("start", start, least=0)),),
         reward_kernel=cells,
         transition_kernel=cells @ Index(1),
@@ -125,12 +137,27 @@ def _on_a_line(mdp: MDP, P: np.ndarray, R: np.ndarray, *, start: int, name: str)
 
 
 def prior_variance(states: int) -> float:
-    """Variance of a probability under the Dirichlet(1/S) prior over that many states."""
+    """Return the variance of a probability under the Dirichlet(1/S) prior.
+
+    Args:
+        states: The number of states, S.
+
+    Returns:
+        (1/S)(1 − 1/S)/2; 1 for one state.
+    """
     return (1 - 1 / states) / (2 * states) if states > 1 else 1.0
 
 
 def table_kernels(states: int, actions: int) -> tuple[Kernel, OutputKernel]:
-    """One-hot kernels for rewards and for next states, on points (s, a)."""
+    """Make the one-hot kernels of a table, on points (s, a).
+
+    Args:
+        states: The number of states, S.
+        actions: The number of actions, A.
+
+    Returns:
+        The kernels of the reward and of the transition.
+    """
     cells = Index(states).on("state") * Index(actions).on("action")
     return cells, (prior_variance(states) * cells) @ Index(states)
 
@@ -143,11 +170,22 @@ def riverswim(
     noise: float = 0.1,
     embedding: str = "one-hot",
 ) -> Environment:
-    """Swim against the current for a large reward far away, or float for a small one here.
+    """Make RiverSwim: a large reward at the far end against the current, a small one at the start.
 
-    Left always succeeds. Right moves on with probability 0.35 (0.6 at the left end), is carried
-    back with 0.05 (0.4 at the right end), else stays. Rewards: 0.005 for left at the left end, 1
-    for right at the right end. (Strehl and Littman 2008, in the form of Osband et al. 2013.)
+    Left always succeeds. Right moves one state on with probability 0.35 (0.6 at the left end), one
+    state back with 0.05 (0.4 at the right end), and stays otherwise. The reward is 0.005 for left
+    at the left end and 1 for right at the right end. (Strehl and Littman 2008, in the form of
+    Osband et al. 2013.)
+
+    Args:
+        seed: Not used: there is one such environment.
+        states: The number of states, S ≥ 3.
+        horizon: The number of periods, H.
+        noise: The standard deviation of the noise on rewards.
+        embedding: As for ``tabular``.
+
+    Returns:
+        The environment.
     """
     S = integer("states", states, least=3)
     P, R = np.zeros((S, 2, S)), np.zeros((S, 2))
@@ -164,10 +202,18 @@ def riverswim(
 
 
 def deepsea(seed: int = 0, *, size: int = 10, noise: float = 0.1) -> Environment:
-    """A grid whose treasure is found only by going right ``size`` times, at a small cost each.
+    """Make DeepSea: a grid with a treasure at its last cell, reached only by going right each time.
 
-    One row down in each of the ``size`` periods; which action means right is drawn for every cell.
-    Going right costs 0.01/size; the last cell on the right pays 1. (Osband et al. 2019.)
+    Every period moves one row down. For each cell, the action that means right is drawn at random.
+    Going right costs 0.01/size, and pays 1 at the last cell on the right. (Osband et al. 2019.)
+
+    Args:
+        seed: Decides which action means right.
+        size: The number of rows, columns and periods.
+        noise: The standard deviation of the noise on rewards.
+
+    Returns:
+        The environment.
     """
     N = integer("size", size, least=2)
     rng = np.random.default_rng(integer("seed", seed, least=0))
@@ -177,11 +223,11 @@ def deepsea(seed: int = 0, *, size: int = 10, noise: float = 0.1) -> Environment
         for column in range(N):
             cell = row * N + column
             for action in (0, 1):
-                goes = action == right[row, column]
-                after = min(column + 1, N - 1) if goes else max(column - 1, 0)
-                P[cell, action, min(row + 1, N - 1) * N + after] = 1.0
-                R[cell, action] = -0.01 / N if goes else 0.0
-                if goes and row == N - 1 and column == N - 1:
+                goes_right = action == right[row, column]
+                next_column = min(column + 1, N - 1) if goes_right else max(column - 1, 0)
+                P[cell, action, min(row + 1, N - 1) * N + next_column] = 1.0
+                R[cell, action] = -0.01 / N if goes_right else 0.0
+                if goes_right and row == N - 1 and column == N - 1:
                     R[cell, action] += 1.0
     return tabular(P, R, horizon=N, noise=noise, name="deepsea")
 
@@ -189,7 +235,18 @@ def deepsea(seed: int = 0, *, size: int = 10, noise: float = 0.1) -> Environment
 def tabular_random(
     seed: int = 0, *, states: int = 10, actions: int = 3, horizon: int = 10, noise: float = 0.1
 ) -> Environment:
-    """Rows of probabilities from Dirichlet(1), mean rewards uniform on [0, 1]."""
+    """Make a random table: probabilities from Dirichlet(1), mean rewards uniform on [0, 1].
+
+    Args:
+        seed: Decides the table.
+        states: The number of states, S.
+        actions: The number of actions, A.
+        horizon: The number of periods, H.
+        noise: The standard deviation of the noise on rewards.
+
+    Returns:
+        The environment.
+    """
     S, A = integer("states", states, least=1), integer("actions", actions, least=1)
     rng = np.random.default_rng(integer("seed", seed, least=0))
     P, R = rng.dirichlet(np.ones(S), (S, A)), rng.uniform(size=(S, A))
@@ -207,11 +264,11 @@ def _tables(transitions: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ShapeError("rewards", f"shape {P.shape[:2]}", f"shape {R.shape}")
     require_finite("rewards", R)
     require_finite("transitions", P)
-    if P.nbytes > MEMORY:
-        raise ArgumentError("transitions", f"at most {MEMORY >> 30} GiB", f"{P.nbytes:,} bytes")
-    wrong = np.argwhere((P < 0).any(axis=2) | (np.abs(P.sum(axis=2) - 1) > 1e-9))
-    if len(wrong):
-        s, a = (int(i) for i in wrong[0])
+    if P.nbytes > MAX_BYTES:
+        raise ArgumentError("transitions", f"at most {MAX_BYTES >> 30} GiB", f"{P.nbytes:,} bytes")
+    invalid = np.argwhere((P < 0).any(axis=2) | (np.abs(P.sum(axis=2) - 1) > 1e-9))
+    if len(invalid):
+        s, a = (int(i) for i in invalid[0])
         raise ArgumentError(
             "transitions", "probabilities that sum to 1", f"{P[s, a]} in state {s}, action {a}"
         )
@@ -219,7 +276,7 @@ def _tables(transitions: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lipschitz(P: np.ndarray, R: np.ndarray, horizon: int) -> float:
-    """U_h(p) = ⟨p, V⟩ is linear: on the simplex its slope is |V − mean(V)|, exactly (math D4)."""
+    """Return L. U_h(p) = ⟨p, V⟩ is linear, with slope |V − mean(V)| on the simplex (math D4)."""
     V, largest = np.zeros(len(R)), 0.0
     for _ in range(horizon - 1):
         V = (R + P @ V).max(axis=1)

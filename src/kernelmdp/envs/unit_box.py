@@ -1,4 +1,4 @@
-"""Environments on S = [−1, 1]^m, A = [−1, 1] with smooth random means and additive noise."""
+"""Environments on S = [−1, 1]^m and A = [−1, 1] with smooth random means and additive noise."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,16 +14,25 @@ from kernelmdp.mdp import MDP, Gaussian, MeanModel, StudentT
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import Module
 
-LENGTHSCALE, NOISE, HORIZON = 0.5, 0.1, 10
-#: By the number of state coordinates: nodes an axis for states and for actions, then the same
-#: for the optimal value.
-COUNTS = {1: (61, 11, 241, 41), 2: (31, 11, 61, 21)}
+#: The lengthscale of the kernels: a quarter of the width of the box.
+LENGTHSCALE = 0.5
+#: The default size of the noise on rewards and states.
+NOISE = 0.1
+#: The default number of periods.
+HORIZON = 10
+#: Nodes along each axis of states and of actions for planning, then the same for the optimal value,
+#: by the number of state coordinates. More nodes are more exact and slower.
+GRID_POINTS = {1: (61, 11, 241, 41), 2: (31, 11, 61, 21)}
 #: Laws of the noise, by name.
-LAWS = {"gaussian": Gaussian, "student-t": StudentT}
+NOISE_LAWS = {"gaussian": Gaussian, "student-t": StudentT}
 
 
 class StackedFunctions(Module):
-    """m functions of points (n, d) -> (n,) as one with values (n, m)."""
+    """Stacks m functions of points (n, d) -> (n,) into one function (n, d) -> (n, m).
+
+    Attributes:
+        parts: The functions.
+    """
 
     parts: tuple[Callable[..., Any], ...]
 
@@ -32,7 +41,14 @@ class StackedFunctions(Module):
 
 
 def unit_points(dimension: int) -> ProductDomain:
-    """Where z = (s, a) lives for that many state coordinates."""
+    """Return the domain of points z = (s, a).
+
+    Args:
+        dimension: The number of state coordinates, m.
+
+    Returns:
+        [−1, 1]^m × [−1, 1].
+    """
     states = Box([-1.0] * dimension, [1.0] * dimension)
     return join(state=states, action=Box([-1.0], [1.0]))
 
@@ -49,16 +65,31 @@ def unit_environment(
     norms: tuple[float | None, float | None],
     noise_law: str = "gaussian",
 ) -> Environment:
-    """The environment of a model on the unit box; it starts at 0.
+    """Make an environment from a model on the unit box. Episodes start at 0.
 
-    ``noise`` is the size of the law on rewards and states: a standard deviation when it is
-    "gaussian", the scale of t_3 when it is "student-t". L comes from the solution when noise is
-    Gaussian; there is no rule for other laws.
+    For Gaussian noise, L is computed from the solution. For other laws there is no rule.
+
+    Args:
+        name: The name of the environment.
+        dimension: The number of state coordinates, m.
+        model: The true mean reward and mean transition.
+        reward_kernel: The kernel of the reward.
+        transition_kernel: The kernel of each coordinate of the transition.
+        horizon: The number of periods, H.
+        noise: The size of the noise on rewards and states: the standard deviation of a Gaussian,
+            or the scale of a Student t.
+        norms: The RKHS norms of reward and transition; None if unknown.
+        noise_law: "gaussian", or "student-t" with 3 degrees of freedom.
+
+    Returns:
+        The environment.
     """
-    law = LAWS[choice("noise_law", noise_law, tuple(LAWS))](positive_number("noise", noise))
+    law = NOISE_LAWS[choice("noise_law", noise_law, tuple(NOISE_LAWS))](
+        positive_number("noise", noise)
+    )
     m = dimension
     (_, states), (_, actions) = unit_points(m).factors
-    nodes, choices, fine_nodes, fine_choices = COUNTS[m]
+    nodes, choices, fine_nodes, fine_choices = GRID_POINTS[m]
     mdp = with_reward_range(
         MDP(
             model,

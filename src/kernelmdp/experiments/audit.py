@@ -182,7 +182,7 @@ def _value_checks(stored: StoredRun, replayed: ReplayedRun) -> list[Check]:
         return [not_applicable(name, "no plan of several periods on a grid") for name in names]
     martingale_check = martingale(np.stack(replayed.differences), np.stack(replayed.ranges))
     reason: str | None = None
-    if environment.believed is not None:
+    if environment.approximate_mdp is not None:
         reason = "the agent sees another MDP than the truth"
     elif len(environment.grid.nodes) > MAX_STATES:
         reason = f"a grid of more than {MAX_STATES} states"

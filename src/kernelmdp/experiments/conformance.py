@@ -155,7 +155,7 @@ def _check_bad_data(agent: Agent, task: Environment, reference: Agent, checked: 
     policy = agent.ask()
     actions = _actions(agent, policy)
     keys = jax.random.split(jax.random.key(0))
-    episode = jax.tree.map(np.array, play(task.mdp, policy, task.starts(keys[0]), key=keys[1]))
+    episode = jax.tree.map(np.array, play(task.mdp, policy, task.draw_start(keys[0]), key=keys[1]))
     valid = [episode.states, episode.actions, episode.rewards, episode.outcomes]
     for defect, invalid in _invalid_episodes(agent.problem.actions, valid):
         try:

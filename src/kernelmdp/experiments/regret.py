@@ -134,7 +134,7 @@ class RegretEvaluator(Evaluator):
     def containment(self, sets: ConfidenceSets | None, points: Array) -> dict[str, float]:
         if sets is None:
             return {}
-        inside = sets.containment(self.environment.seen.model, points)
+        inside = sets.containment(self.environment.agent_mdp.model, points)
         numbers = (float(inside.reward), float(inside.transition))
         return dict(zip(self.containment_columns, numbers, strict=True))
 

@@ -171,7 +171,7 @@ def replay(stored: StoredRun) -> ReplayedRun:
             row |= agent.diagnostics()
             if replayed.environment is not None:
                 sets = _with_stored_radii(agent.sets, stored.columns, number)
-                ratios = sets.containment(replayed.environment.seen.model, points)
+                ratios = sets.containment(replayed.environment.agent_mdp.model, points)
                 replayed.ratios[number] = ratios
         row |= widths(agent, np.asarray(episode.points))
         agent.replay(episode)

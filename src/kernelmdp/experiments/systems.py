@@ -127,7 +127,7 @@ class EnvironmentSystem(PlayableSystem):
         return observation
 
     def start(self, *, key: Key) -> ArrayLike:
-        return self.environment.starts(key)
+        return self.environment.draw_start(key)
 
     def play(self, policy: Policy, start: ArrayLike | None, *, key: Key) -> Episode:
         return self.environment.play(policy, jnp.asarray(start), key=key).on_host()
@@ -137,7 +137,7 @@ class EnvironmentSystem(PlayableSystem):
 
     def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
         start_key, play_key = jax.random.split(jax.random.key(seed))
-        return self.environment.play(policy, self.environment.starts(start_key), key=play_key)
+        return self.environment.play(policy, self.environment.draw_start(start_key), key=play_key)
 
     def evaluator(self) -> Evaluator:
         return RegretEvaluator(self.environment)

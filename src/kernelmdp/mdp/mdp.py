@@ -231,7 +231,8 @@ def play(mdp: MDP, policy: Policy, start: Float[Array, " m"], *, key: Key) -> Ep
     >>> import kernelmdp as km
     >>> from kernelmdp.mdp.policy import UniformPolicy
     >>> env, key = km.make("riverswim"), jax.random.key(0)
-    >>> play(env.mdp, UniformPolicy(env.mdp.actions, key), env.starts(key), key=key).states.shape
+    >>> policy, start = UniformPolicy(env.mdp.actions, key), env.draw_start(key)
+    >>> play(env.mdp, policy, start, key=key).states.shape
     (21, 1)
     """
     states, actions, rewards, outcomes = rollout(mdp, policy, start[None, :], key=key)

@@ -374,7 +374,7 @@ class MPCPlan(Plan):
     >>> import kernelmdp as km
     >>> env = km.make("cartpole-swingup")
     >>> plan = km.MPCPlanner(horizon=5).plan(env.mdp, key=jax.random.key(0))
-    >>> plan.value(env.starts(jax.random.key(0)))  # 5 steps do not reach the end of the episode
+    >>> plan.value(env.draw_start(jax.random.key(0)))  # 5 steps do not reach the end of the episode
     nan
     """
 
