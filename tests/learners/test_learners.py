@@ -167,7 +167,7 @@ def test_learning_by_the_step_through_the_loop():
 
 def test_the_certified_planner_by_name():
     env = km.make("rkhs", horizon=2)
-    agent = km.Greedy(env, planner={"name": "certified", "limit": 2**20}, seed=0)
+    agent = km.Greedy(env, planner={"name": "certified", "max_terms": 2**20}, seed=0)
     agent.ask([0.0])
     plan = agent.planned
     low, high = plan.bounds([0.0])
