@@ -128,8 +128,8 @@ def gp() -> Toy:
     draw = functools.partial(gp_prior, horizon=3, reward_kernel=kernel, transition_kernel=kernel)
     environment = draw(0)
     points, noise = environment.mdp.points, 0.1
-    sizes = theory.paths(kernel, environment.problem.transition_kernel, points)
-    level = sizes.reward_level(DELTA, "improved")
+    suprema = theory.prior_suprema(kernel, environment.problem.transition_kernel, points)
+    level = suprema.reward_level(DELTA, "improved")
     problem = _problem(environment)
     top = math.sqrt(kernel.variance_bound(points))
     # Plans are clipped to sup|R̄| ≤ C, which the theorem counts on.
@@ -147,7 +147,7 @@ def gp() -> Toy:
             transition_noise=noise,
             lipschitz=lipschitz,
             delta=DELTA,
-            sizes=sizes,
+            suprema=suprema,
             reward_kernel=kernel,
             transition_kernel=environment.problem.transition_kernel,
             domain=points,

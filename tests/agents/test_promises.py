@@ -171,7 +171,7 @@ def share(promises):
 def test_valid_sets_hold_the_truth(runs):
     ratios = [[row["ratio"] for row in rows] for rows in runs[1]]
     assert share([max(each) <= 1 for each in ratios]) >= 1 - 2 * DELTA / 3
-    assert coverage(ratios, miss=2 * DELTA / 3).holds
+    assert coverage(ratios, miss_probability=2 * DELTA / 3).holds
 
 
 def test_regret_is_below_both_certificates_and_the_theorem(runs):

@@ -194,7 +194,7 @@ def test_long_runs_are_sampled(valid, monkeypatch):
     notes = " ".join(check.note for check in found.checks)
     assert "2 of 5 episodes were planned again" in notes
     assert "first 3 episodes" in notes
-    assert found.certificates[1].episodes.shape == (2,)
+    assert found.certificates[1].episode_bounds.shape == (2,)
 
 
 def test_an_agent_without_sets(tmp_path):

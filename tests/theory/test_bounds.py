@@ -289,7 +289,7 @@ def test_tabular():
         ({"episodes": 0}, "episodes"),
         ({"gain_reward": None, "reward_kernel": "se(1)"}, "domain: expected one"),
         ({"version": "paper", "regulariser_reward": 1.0}, "regulariser_reward"),
-        ({"kernels": "se(1)"}, "kernels: expected a word"),
+        ({"kernels": "se(1)"}, "kernels: expected an argument"),
         ({"planner": "good"}, "planner"),
         ({"optimise": True, "gain_reward": 3.0}, "optimise: expected gains that depend on λ"),
         ({"optimise": True, "gain_reward": lambda n: 3.0}, "optimise: expected gains"),
@@ -310,7 +310,7 @@ def test_bad_input_of_the_others():
         theory.theorem3(**rough, **common, domain=SQUARE)
     with pytest.raises(ArgumentError, match="domain"):
         theory.theorem3(**rough, **common)
-    with pytest.raises(ArgumentError, match="sizes"):
+    with pytest.raises(ArgumentError, match="suprema"):
         theory.theorem3(gain_reward=1, gain_transition=1, **common, domain=SQUARE)
     with pytest.raises(ArgumentError, match="delta"):
         gp_case(delta=1.5)

@@ -41,7 +41,7 @@ def test_gaps():
     made = gap_certificate([0.3, 0.4], delta=0.3)
     assert made.total == pytest.approx(0.7)
     assert made.probability == pytest.approx(0.8)
-    np.testing.assert_array_equal(made.episodes, [0.3, 0.4])
+    np.testing.assert_array_equal(made.episode_bounds, [0.3, 0.4])
 
 
 def test_bad_input():

@@ -104,16 +104,16 @@ def test_every_variance_lemma_can_fail():
     def broken(**fields):
         return dataclasses.replace(found, **fields)
 
-    jump = found.followed.copy()
+    jump = found.query_variances.copy()
     jump[:, 4:] *= 0.05  # more than one observation, or one episode, can say
     little = broken(gains=found.gains / 100)
-    assert variance_lemmas.variance_drop(broken(followed=jump)).holds is False
+    assert variance_lemmas.variance_drop(broken(query_variances=jump)).holds is False
     assert variance_lemmas.in_order_sum(little).holds is False
     assert variance_lemmas.block_lemma(little).holds is False
     assert variance_lemmas.rare_jumps(little).holds is False
-    far = found.followed.copy()
+    far = found.query_variances.copy()
     far[:, 2 * H :] *= 1e-9
-    assert variance_lemmas.variance_ratio(broken(followed=far)).holds is False
+    assert variance_lemmas.variance_ratio(broken(query_variances=far)).holds is False
     paper = variance_history(SE, points, noise_variance=float(H))
     wrong = dataclasses.replace(paper, gains=paper.gains / 10)
     assert variance_lemmas.stale_sum(wrong).holds is False
@@ -221,15 +221,17 @@ def test_martingale_differences():
 
 def test_coverage():
     inside, outside = [0.1, 0.9, 1.0], [0.1, 1.1, 0.2]
-    assert value_lemmas.coverage([inside], miss=0.03).holds
-    assert value_lemmas.coverage([outside], miss=0.03).holds is False
-    assert value_lemmas.coverage([[0.1, math.nan]], miss=0.03).holds is False
+    assert value_lemmas.coverage([inside], miss_probability=0.03).holds
+    assert value_lemmas.coverage([outside], miss_probability=0.03).holds is False
+    assert value_lemmas.coverage([[0.1, math.nan]], miss_probability=0.03).holds is False
     # Of 200 runs 10 % may miss, and some more by chance; not half.
     some = [outside] * 22 + [inside] * 178
-    assert value_lemmas.coverage(some, miss=0.1).holds
-    assert value_lemmas.coverage([outside] * 100 + [inside] * 100, miss=0.1).holds is False
-    with pytest.raises(ArgumentError, match="miss: expected a probability"):
-        value_lemmas.coverage([inside], miss=1.5)
+    assert value_lemmas.coverage(some, miss_probability=0.1).holds
+    assert (
+        value_lemmas.coverage([outside] * 100 + [inside] * 100, miss_probability=0.1).holds is False
+    )
+    with pytest.raises(ArgumentError, match="miss_probability: expected a probability"):
+        value_lemmas.coverage([inside], miss_probability=1.5)
 
 
 def test_ranks():

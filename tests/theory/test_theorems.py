@@ -128,7 +128,7 @@ def prior_suprema_of(p):
 @pytest.mark.parametrize("seed", range(20))
 def test_gp_theorems(seed, version):
     p = draw(seed)
-    shared = {"domain": box_of(p), "sizes": prior_suprema_of(p), "version": version}
+    shared = {"domain": box_of(p), "suprema": prior_suprema_of(p), "version": version}
     third = theory.theorem3(**gains_of(p), **shared, diameter=p["D"], delta=p["delta"])
     assert third.log_value == pytest.approx(
         float(mpmath.log(evaluation.theorem3(p, version))), 1e-10
@@ -173,7 +173,7 @@ def gp_case(**words):
         "domain": join(state=box, action=box),
         "gain_reward": lambda n: 41.4 * max(1.0, math.log1p(n) / math.log1p(19)),
         "gain_transition": lambda n: 41.4 * max(1.0, math.log1p(n) / math.log1p(19)),
-        "sizes": theory.PriorSuprema(sizes, slopes, slopes, 5.0, 5.0),
+        "suprema": theory.PriorSuprema(sizes, slopes, slopes, 5.0, 5.0),
     }
     return theory.theorem3(**{**given, **words})
 
@@ -205,5 +205,5 @@ def test_nothing_overflows(version):
             box = Box([0.0], [1.0])
             size = Supremum(3.0, 1.0, True)
             words |= {"domain": join(state=box, action=box)}
-            words |= {"sizes": theory.PriorSuprema(size, size, size, 5.0, 5.0)}
+            words |= {"suprema": theory.PriorSuprema(size, size, size, 5.0, 5.0)}
         assert math.isfinite(theory.BOUNDS[name](**words).log_value)

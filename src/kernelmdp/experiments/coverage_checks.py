@@ -66,7 +66,11 @@ def _coverage(stored: StoredRun, replayed: ReplayedRun) -> list[Check]:
             reason = "the truth is not known"
         if reason is None:
             miss = replayed.agent.confidence.delta / _delta_parts(replayed)
-            checks.append(coverage(ratios[None, :], miss=miss, what=role, level=min(0.5, 2 * miss)))
+            checks.append(
+                coverage(
+                    ratios[None, :], miss_probability=miss, set_name=role, level=min(0.5, 2 * miss)
+                )
+            )
         else:
             largest = "" if np.isnan(ratios).all() else f"; error/width up to {max(ratios):.3g}"
             checks.append(not_applicable(f"(j) coverage: {role}", reason + largest))

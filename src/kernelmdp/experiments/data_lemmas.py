@@ -112,7 +112,7 @@ def _stored_widths(
     widths = stored.columns[f"width_{role}"][: variances.episodes]
     if not np.isfinite(widths).all():
         return not_applicable(name, "the run did not store its widths")
-    if len(variances.noise) > 1 or variances.block != variances.horizon:
+    if len(variances.noise_variances) > 1 or variances.block != variances.horizon:
         return not_applicable(name, "outputs are not alike")
     sums = np.sum(np.sqrt(variances.stale[0]), axis=1)
     joint = math.sqrt(variances.outputs)

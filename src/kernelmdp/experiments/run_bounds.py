@@ -177,7 +177,7 @@ def _gp_ucrl_bound(agent: GPUCRL) -> RunBound:
     if settings.setting == "gp":
         if problem.reward is not None:
             return RunBound("not covered: Theorem 3 is about rewards that are learned")
-        arguments |= {"lipschitz": lipschitz, "sizes": prior_suprema_of(agent)}
+        arguments |= {"lipschitz": lipschitz, "suprema": prior_suprema_of(agent)}
         at = _bound_function(theorem3, arguments)
         return RunBound(_text("Theorem 3, improved", holds, caveats), at)
     printed = (settings.regulariser, settings.gain, settings.shape) == ("paper", "maximum", "trace")
@@ -240,7 +240,7 @@ def _psrl_bound(agent: PSRL) -> RunBound:
             or agent.config.noise is not None
         ):
             return RunBound("not covered: the truth is no draw of the prior (Theorem 4 wants that)")
-        arguments["sizes"] = prior_suprema_of(agent)
+        arguments["suprema"] = prior_suprema_of(agent)
         text = _text("Theorem 4, improved", "in expectation over truths of the prior", [])
         return RunBound(text, _bound_function(theorem4, arguments))
     if prior.name != "norm-ball":

@@ -1,4 +1,4 @@
-"""The theory as code: regret bounds as numbers, and lemmas and certificates to check runs with.
+"""The theory as code: regret bounds as numbers, and lemmas and certificates that check runs.
 
 >>> import kernelmdp as km
 >>> sorted(km.theory.BOUNDS)[0]
@@ -14,7 +14,7 @@ from kernelmdp.theory.prior_suprema import PriorSuprema, prior_suprema
 from kernelmdp.theory.rkhs_theorems import theorem1, theorem2
 from kernelmdp.theory.special_cases import corollary1, corollary2, lqr_constants, tabular
 
-#: By the name they have on the command line.
+#: Functions that compute regret bounds, by their names on the command line.
 BOUNDS = {
     "theorem1": theorem1,
     "theorem2": theorem2,

@@ -1,4 +1,4 @@
-"""A regret bound as a number: what it is made of, and whether it says anything."""
+"""A regret bound as a number: its parts, and whether it is better than the trivial bound."""
 
 import dataclasses
 import functools
@@ -10,22 +10,43 @@ import numpy as np
 
 from kernelmdp.numerics.checks import integer
 
-#: Steps T beyond which nobody waits for a bound to become useful.
-PATIENCE = 1e12
+#: Largest number of steps T for which ``first_useful`` searches. No experiment is that long.
+LARGEST_STEPS = 1e12
 
 
 def log(value: float) -> float:
-    """ln, with ln 0 = −∞: a part that is not there."""
+    """Compute ln, with ln 0 = −∞ for parts that are absent.
+
+    Args:
+        value: A number of at least 0.
+
+    Returns:
+        The logarithm.
+    """
     return math.log(value) if value > 0 else -math.inf
 
 
 def log_sum(logs: Any) -> float:
-    """ln Σ exp, without overflow."""
+    """Compute ln Σ exp without overflow.
+
+    Args:
+        logs: Logarithms of the terms.
+
+    Returns:
+        The logarithm of the sum.
+    """
     return float(np.logaddexp.reduce(list(logs)))
 
 
 def exp(value: float) -> float:
-    """e^x, infinite where no float holds it."""
+    """Compute e^x, or infinity if it overflows.
+
+    Args:
+        value: The exponent x.
+
+    Returns:
+        The power.
+    """
     return math.exp(value) if value < 709 else math.inf
 
 
@@ -33,7 +54,18 @@ def exp(value: float) -> float:
 class Bound:
     """A bound of Regret(T), T = episodes · horizon, as a sum of named parts.
 
-    Everything is kept as logarithms: ``value`` may be infinite, ``log_value`` never is.
+    The parts are stored as logarithms. So ``value`` may be infinite, but ``log_value`` is not.
+
+    Attributes:
+        theorem: The name of the theorem.
+        version: "paper", "repaired" or "improved".
+        horizon: The number of periods H.
+        episodes: The number of episodes.
+        log_parts: The logarithm of each part, by name.
+        trivial: The bound that holds without learning, 2 sup|R̄| T.
+        probability: The probability with which the bound holds, or "expectation".
+        exponent: The exponent of T in the bound, logarithms aside. None if the kernels are unknown.
+        warnings: What readers should know about the bound.
 
     >>> import kernelmdp as km
     >>> bound = km.theory.tabular(states=6, actions=2, horizon=20, episodes=1000, reward_noise=0.1)
@@ -45,15 +77,10 @@ class Bound:
     version: str
     horizon: int
     episodes: int
-    #: ln of every part.
     log_parts: Mapping[str, float]
-    #: What holds without learning anything: 2 sup|R̄| T.
     trivial: float
-    #: With which probability it holds, or "expectation".
     probability: float | str
-    #: Of T in the bound, logarithms aside; None when the kernels are not known.
     exponent: float | None = None
-    #: What its reader should know.
     warnings: tuple[str, ...] = ()
     _at: Callable[[int], "Bound"] | None = dataclasses.field(
         default=None, repr=False, compare=False
@@ -61,42 +88,50 @@ class Bound:
 
     @property
     def steps(self) -> int:
-        """T, the number of steps in all episodes."""
+        """The number of steps T in all episodes."""
         return self.episodes * self.horizon
 
     @property
     def log_value(self) -> float:
-        """ln of the bound."""
+        """The logarithm of the bound."""
         return log_sum(self.log_parts.values())
 
     @property
     def value(self) -> float:
-        """The bound; infinite where no float holds it."""
+        """The bound, or infinity if it overflows."""
         return exp(self.log_value)
 
     @property
     def parts(self) -> dict[str, float]:
-        """Every part as a number."""
-        return {name: exp(own) for name, own in self.log_parts.items()}
+        """The parts as numbers, by name."""
+        return {name: exp(log_part) for name, log_part in self.log_parts.items()}
 
     @property
     def vacuous(self) -> bool:
-        """Whether nothing is said beyond the trivial."""
+        """Whether the bound is no better than the trivial one."""
         return self.log_value >= log(self.trivial)
 
     def at(self, episodes: int) -> "Bound":
-        """The same bound after another number of episodes."""
+        """Compute the same bound for another number of episodes.
+
+        Args:
+            episodes: The number of episodes.
+
+        Returns:
+            The bound.
+        """
         assert self._at is not None
         return self._at(integer("episodes", episodes, least=1))
 
     @functools.cached_property
     def first_useful(self) -> int | None:
-        """The least number of episodes from which it is not vacuous; None if T > 10¹² by then.
+        """The least number of episodes from which the bound is not vacuous; None if T > 10¹².
 
-        By doubling and bisection: the bound grows more slowly than the trivial one, or never helps.
+        It is found by doubling and bisection. This is valid because a bound either grows more
+        slowly than the trivial one or never becomes useful.
         """
-        last = int(PATIENCE // self.horizon)
-        high = 4  # Theorems 2 and 4 as printed need T ≥ 4
+        last = int(LARGEST_STEPS // self.horizon)
+        high = 4  # the paper's Theorems 2 and 4 need T ≥ 4
         if not self.at(high).vacuous:
             while high > 1 and self.at(high).steps > 4 and not self.at(high - 1).vacuous:
                 high -= 1
@@ -112,9 +147,13 @@ class Bound:
         return high
 
     def rows(self) -> list[tuple[str, str]]:
-        """What there is to tell, line by line."""
+        """List what a table about the bound shows.
+
+        Returns:
+            Pairs of a name and a formatted value.
+        """
         holds = self.probability
-        lines = [(name, f"{own:.4g}") for name, own in self.parts.items()]
+        lines = [(name, f"{part:.4g}") for name, part in self.parts.items()]
         lines += [
             ("bound", f"{self.value:.4g}"),
             ("ln(bound)", f"{self.log_value:.4f}"),

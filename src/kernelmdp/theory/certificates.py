@@ -1,12 +1,12 @@
-"""Numbers that bound the regret of one run, computed from its own sets (math A7).
+"""Certificates: bounds of the regret of one run, computed from its confidence sets (math A7).
 
-A theorem bounds the regret of every run before it happens. Afterwards one knows where the run went
-and how wide its confidence sets were there, which says more. Both certificates need the event that
-the truth lies in the sets, and nothing else about the truth.
+A theorem bounds the regret of every run in advance. After a run you know which points it visited
+and how wide its confidence sets were there, so its bound is tighter. Both certificates hold if the
+truth lies in the sets, and need nothing else about the truth.
 
 >>> import kernelmdp as km
 >>> km.theory.certificates.RegretCertificate.__name__
-'Certificate'
+'RegretCertificate'
 """
 
 import dataclasses
@@ -27,9 +27,15 @@ from kernelmdp.planners.pessimism import pessimistic_values
 
 @dataclasses.dataclass(frozen=True)
 class RegretCertificate:
-    """With ``probability``, and if what it ``assumes`` is true, the regret is at most ``total``.
+    """A bound of the regret of a run, with its probability and assumptions.
 
-    ``parts`` add up to the total; ``episodes`` has a bound for each episode where there is one.
+    Attributes:
+        name: The name of the certificate.
+        total: The bound of the regret.
+        parts: Its parts by name, whose sum is the total.
+        probability: The probability with which the bound holds.
+        assumes: What must be true besides.
+        episode_bounds: A bound for each episode, (τ,). None if the certificate has none.
     """
 
     name: str
@@ -37,11 +43,19 @@ class RegretCertificate:
     parts: dict[str, float]
     probability: float
     assumes: tuple[str, ...]
-    episodes: np.ndarray | None = None
+    episode_bounds: np.ndarray | None = None
 
 
 def visited_widths(sets: ConfidenceSets, points: Float[Array, "n d"]) -> tuple[float, float]:
-    """Σ_h β_R σ_R(z_h) and Σ_h ρ(z_h): half-widths of an episode's sets where it went, z (n, d)."""
+    """Sum the half-widths of an episode's sets at the visited points.
+
+    Args:
+        sets: The confidence sets of the episode.
+        points: The visited points z_h, (n, d).
+
+    Returns:
+        Σ_h β_R σ_R(z_h) and Σ_h ρ(z_h).
+    """
     reward, radius = sets.half_widths(jnp.asarray(points, float))
     return float(jnp.sum(reward)), float(jnp.sum(radius))
 
@@ -49,10 +63,23 @@ def visited_widths(sets: ConfidenceSets, points: Float[Array, "n d"]) -> tuple[f
 def martingale_term(
     *, reward_bound: float, horizon: int, episodes: int, delta: float, share: float = 3.0
 ) -> float:
-    """B_R√κ √(2 ln(3/δ) τ H(H−1)(2H−1)/6), for a number τ of episodes fixed in advance.
+    """Compute B_R√κ √(2 ln(3/δ) τ H(H−1)(2H−1)/6), the martingale part of certificate (i).
 
-    ``reward_bound`` is B_R√κ, or any bound of |R̄|; δ/``share`` is the probability left for it.
-    Azuma in its range form with a width of its own for every period (math B20, P8).
+    This is Azuma's inequality in its range form, with a separate width for every period (math B20,
+    P8).
+
+    Args:
+        reward_bound: B_R√κ, or any other bound of |R̄|.
+        horizon: The number of periods H.
+        episodes: The number τ of episodes, fixed in advance.
+        delta: The probability δ with which the certificate may fail.
+        share: δ/share is the probability that is spent on this part. The formula has 3.
+
+    Returns:
+        The bound.
+
+    Raises:
+        ArgumentError: If δ is not between 0 and 1.
 
     >>> print(round(martingale_term(reward_bound=1, horizon=2, episodes=12, delta=0.1), 4))
     9.0349
@@ -74,18 +101,34 @@ def sum_certificate(
     share: float = 3.0,
     assumes: Sequence[str] = (),
 ) -> RegretCertificate:
-    """(i) Σ_l [2 Σ_h β_R σ_R(z_lh) + 2L Σ_h ρ_l(z_lh)] + martingale term, with probability 1 − δ.
+    """Compute certificate (i), from the widths of the sets at the visited points.
 
-    Widths (τ,) are sums over the periods of each episode, as ``visited_widths`` gives them and as
-    runs store them. With one period next states do not matter, and L is not used.
+    Σ_l [2 Σ_h β_R σ_R(z_lh) + 2L Σ_h ρ_l(z_lh)] + martingale term, with probability 1 − δ.
+
+    Args:
+        reward_widths: Σ_h β_R σ_R(z_lh) of each episode, (τ,), from ``visited_widths`` or a stored
+            run.
+        transition_widths: Σ_h ρ_l(z_lh) of each episode, (τ,).
+        lipschitz: The Lipschitz constant L. With one period it is not used.
+        reward_bound: A bound of |R̄|.
+        horizon: The number of periods H.
+        delta: The probability δ with which the certificate may fail.
+        share: δ/share is the probability that is spent on the martingale term.
+        assumes: Further assumptions to report.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        ShapeError: If the widths have different shapes.
     """
-    reward, radius = (np.asarray(each, float) for each in (reward_widths, transition_widths))
+    reward, radius = (np.asarray(widths, float) for widths in (reward_widths, transition_widths))
     if reward.shape != radius.shape or reward.ndim != 1:
         raise ShapeError("transition_widths", f"shape {reward.shape}, one an episode", radius.shape)
     slope = 0.0 if horizon == 1 else float(lipschitz)
     parts = {
         "reward": 2 * float(np.sum(reward)),
-        # 0 · ∞ is 0 here: where nothing is unknown L does not matter.
+        # 0 · ∞ counts as 0: if all radii are 0, L does not matter.
         "transition": 2 * slope * float(np.sum(radius)) if np.any(radius > 0) and slope else 0.0,
         "martingale": martingale_term(
             reward_bound=reward_bound,
@@ -113,10 +156,21 @@ def episode_gap(
     optimism: str = "ball",
     policy: Policy | None = None,
 ) -> float:
-    """(ii) V̄_1(s) − V̲^π_1(s): the optimistic plan minus the worst that its policy may be worth.
+    """Compute the gap V̄_1(s) − V̲^π_1(s) of an episode, for certificate (ii).
 
-    ``family`` is the MDP of all plausible means (``sets.family``), ``grid`` the planner's nodes.
-    Both values are those of the grid.
+    It is the optimistic value of the plan minus the worst plausible value of its policy. Both are
+    values on the grid.
+
+    Args:
+        family: The family of all plausible MDPs (``sets.family``).
+        plan: The optimistic plan.
+        grid: The grid of the planner.
+        start: The first state, (m,).
+        optimism: "ball" or "bonus", as the planner's.
+        policy: The policy π that was played. None means the policy of the plan.
+
+    Returns:
+        The gap, which bounds the regret of the episode if the truth is plausible.
     """
     played = plan.policy if policy is None else policy
     worst = pessimistic_values(family, played, grid, optimism)[0]
@@ -125,7 +179,19 @@ def episode_gap(
 
 
 def one_period_gap(family: MDP, plan: Plan, point: Float[Array, " d"], start: Any) -> float:
-    """(ii) with H = 1: the planned value minus the least plausible reward of the point played."""
+    """Compute the gap of an episode with H = 1, for certificate (ii).
+
+    It is the planned value minus the least plausible reward of the played point.
+
+    Args:
+        family: The family of all plausible MDPs (``sets.family``).
+        plan: The optimistic plan.
+        point: The played point z = (s, a), (d,).
+        start: The first state, (m,).
+
+    Returns:
+        The gap, which bounds the regret of the episode if the truth is plausible.
+    """
     prediction = family.model(jnp.asarray(point, float)[None, :])
     assert prediction.reward_width is not None
     least = prediction.reward[0] - prediction.reward_width[0]
@@ -135,13 +201,25 @@ def one_period_gap(family: MDP, plan: Plan, point: Float[Array, " d"], start: An
 def gap_certificate(
     gaps: Any, *, delta: float, share: float = 3.0, assumes: Sequence[str] = ()
 ) -> RegretCertificate:
-    """(ii) Gaps (τ,), each above its episode's regret, all at once with probability 1 − 2δ/3."""
-    each = np.asarray(gaps, float)
+    """Compute certificate (ii), from the gaps between optimistic and pessimistic values.
+
+    Each gap bounds the regret of its episode, for all episodes at once with probability 1 − 2δ/3.
+
+    Args:
+        gaps: The gap of each episode, (τ,), from ``episode_gap`` or ``one_period_gap``.
+        delta: The probability δ of the confidence sets and a martingale term together.
+        share: δ/share is the probability of the martingale term, which is not needed here.
+        assumes: Further assumptions to report.
+
+    Returns:
+        The certificate.
+    """
+    episode_bounds = np.asarray(gaps, float)
     return RegretCertificate(
         "certificate (ii): optimistic minus pessimistic",
-        float(np.sum(each)),
-        {"gaps": float(np.sum(each))},
+        float(np.sum(episode_bounds)),
+        {"gaps": float(np.sum(episode_bounds))},
         1 - (share - 1) * delta / share,
         tuple(assumes),
-        each,
+        episode_bounds,
     )

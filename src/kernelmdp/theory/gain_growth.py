@@ -1,4 +1,4 @@
-"""How gains grow with n, logarithms aside: by class of kernel."""
+"""Growth rates of information gains with n, logarithms aside, by class of kernel."""
 
 import functools
 import math
@@ -19,31 +19,47 @@ from kernelmdp.kernels import (
 def gain_exponent(
     kernel: Kernel | OutputKernel, dimension: int, *, rate: str = "improved"
 ) -> float | None:
-    """p with γ_n = Õ(n^p): 0 for finite rank, SE and periodic kernels; None where nothing is known.
+    """Return the p in γ_n = Õ(n^p).
 
-    Matern: d(d+1)/(2ν + d(d+1)) as the paper cites, d/(2ν + d) by Vakili et al. 2021. A kernel
-    bound to the coordinates of a domain is looked at on its own coordinates only.
+    It is 0 for kernels of finite rank, squared exponentials and periodic kernels. For Matern it is
+    d(d+1)/(2ν + d(d+1)) as the paper cites, and d/(2ν + d) by Vakili et al. 2021. For a kernel that
+    is bound to some coordinates of a domain, d counts these coordinates only.
+
+    Args:
+        kernel: The kernel.
+        dimension: The dimension d of the domain.
+        rate: "paper", or "improved" for the rate of Vakili et al.
+
+    Returns:
+        The exponent p. None if it is unknown.
 
     >>> from kernelmdp import kernels
     >>> gain_exponent(kernels.Matern(1.5), 2), gain_exponent(kernels.Matern(1.5), 2, rate="paper")
     (0.4, 0.6666666666666666)
     """
-    found = [
+    exponents = [
         0.0 if math.isfinite(part.feature_count(dimension)) else _exponent(part, dimension, rate)
         for part in kernel.parts()
     ]
-    return _largest(found)
+    return _largest(exponents)
 
 
-def regret_exponent(powers: list[float | None]) -> float | None:
-    """Of T in γ_T √T, the order of every bound here; None when a gain's growth is not known."""
-    largest = _largest(powers)
+def regret_exponent(exponents: list[float | None]) -> float | None:
+    """Return the exponent of T in γ_T √T, the order of every bound here.
+
+    Args:
+        exponents: The exponents of the information gains.
+
+    Returns:
+        The exponent. None if the growth of a gain is unknown.
+    """
+    largest = _largest(exponents)
     return None if largest is None else 0.5 + largest
 
 
 @functools.singledispatch
 def _exponent(kernel: Kernel, dimension: int, rate: str) -> float | None:
-    """Of a kernel of infinite rank, by its class; register a rule for a kernel of your own."""
+    """The exponent of a kernel of infinite rank. You can register a rule for your own kernels."""
     return None
 
 
@@ -61,8 +77,8 @@ def _matern(kernel: Matern, dimension: int, rate: str) -> float:
 
 @_exponent.register
 def _restricted(kernel: Restricted, dimension: int, rate: str) -> float | None:
-    own = len(kernel.positions) if kernel.name is None else dimension
-    return gain_exponent(kernel.kernel, own, rate=rate)
+    coordinates = len(kernel.positions) if kernel.name is None else dimension
+    return gain_exponent(kernel.kernel, coordinates, rate=rate)
 
 
 @_exponent.register
@@ -78,16 +94,16 @@ def _sum(kernel: Sum, dimension: int, rate: str) -> float | None:
 
 @_exponent.register
 def _product(kernel: Product, dimension: int, rate: str) -> float | None:
-    """A factor of finite rank changes nothing but constants; the spectra of others convolve."""
+    """A factor of finite rank changes constants only. The spectra of other factors convolve."""
     left, right = kernel.left, kernel.right
-    for finite, other in ((left, right), (right, left)):
-        if math.isfinite(finite.feature_count(dimension)):
-            return gain_exponent(other, dimension, rate=rate)
-    both = [gain_exponent(side, dimension, rate=rate) for side in (left, right)]
-    # Smooth times smooth is smooth; the rate of a product with a rough kernel is not stated.
-    return 0.0 if both == [0.0, 0.0] else None
+    for first, second in ((left, right), (right, left)):
+        if math.isfinite(first.feature_count(dimension)):
+            return gain_exponent(second, dimension, rate=rate)
+    exponents = [gain_exponent(side, dimension, rate=rate) for side in (left, right)]
+    # The product of smooth kernels is smooth. For rough kernels no rate is known.
+    return 0.0 if exponents == [0.0, 0.0] else None
 
 
-def _largest(powers: list[float | None]) -> float | None:
-    known = [p for p in powers if p is not None]
-    return max(known) if len(known) == len(powers) else None
+def _largest(exponents: list[float | None]) -> float | None:
+    known = [p for p in exponents if p is not None]
+    return max(known) if len(known) == len(exponents) else None

@@ -1,8 +1,8 @@
-"""What a bound needs of the two learned functions: gains, variance bounds, numbers of outputs.
+"""What a bound needs to know of reward and transition: information gains, κ, numbers of outputs.
 
-Gains are computed from kernel, domain and λ, or given: as a number, or as a function of n. For the
-transition n counts transitions, each with all its outputs (the structured gain, math A3); the
-paper's γ_{mT}(P) is never smaller.
+Gains are computed from kernel, domain and λ. Or the user passes them, as a number or as a function
+of n. For the transition n counts transitions, each with all its outputs (the structured gain, math
+A3). The paper's γ_{mT}(P) is never smaller.
 """
 
 import dataclasses
@@ -22,23 +22,34 @@ from kernelmdp.kernels import Kernel, OutputKernel, as_kernel, as_output_kernel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.theory.gain_growth import gain_exponent
 
-#: Costly closed forms are computed for n rounded up to powers of this: γ_n grows with n.
-RUNG = 1.1
+#: Closed forms are costly, so they are computed for n rounded up to powers of this factor only.
+#: They stay upper bounds, because γ_n grows with n. A larger factor is faster and less tight.
+ROUNDING_FACTOR = 1.1
 
-#: n and λ to an upper bound of γ_n(k, Z, λ). λ is never implicit.
+#: From n and λ to an upper bound of γ_n(k, Z, λ). λ is never implicit.
 Gain = Callable[[int, float], float]
 
 
 class GainArguments(TypedDict, total=False):
-    """Where gains come from; words that all theorems share.
+    """Arguments that all theorems share: where information gains come from.
 
-    - ``reward_kernel``, ``transition_kernel`` (kernels or their texts) on ``domain``, a
-      ``join(state=..., action=...)``; a scalar transition kernel is meant for every coordinate.
-    - or ``gain_reward``, ``gain_transition``: numbers, or functions of n, or of n and λ; then also
-      ``state_dimension`` m (1 unless given), ``variance_bound_reward`` and
-      ``variance_bound_transition`` κ (1 unless given), and ``shared_kernel``: whether the
-      transition kernel is one kernel for all outputs, independently (k ⊗ 1; the default).
-    - ``tight``: gains by optimal designs: smaller, but they take seconds to minutes.
+    Pass kernels and a domain, or gains. With gains also pass the state dimension, the variance
+    bounds and ``shared_kernel``, if their defaults do not fit.
+
+    Attributes:
+        reward_kernel: The reward kernel, or its text, on ``domain``.
+        transition_kernel: The transition kernel, or its text. A scalar kernel is used for every
+            coordinate of the state.
+        domain: The domain of z, ``join(state=..., action=...)``.
+        gain_reward: The gain of the reward: a number, a function of n, or a function of n and λ.
+        gain_transition: The gain of the transition, likewise.
+        state_dimension: The dimension m of the state, 1 by default.
+        variance_bound_reward: The bound κ of the reward's prior variance, 1 by default.
+        variance_bound_transition: The bound κ of the transition's prior variance, 1 by default.
+        shared_kernel: Whether all outputs of the transition are independent and have the same
+            kernel (k ⊗ 1). True by default.
+        tight: Whether to compute gains by optimal designs. They are smaller, but take seconds to
+            minutes.
     """
 
     reward_kernel: Any
@@ -55,87 +66,116 @@ class GainArguments(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class LearnedFunction:
-    """The reward, or the transition: gain of all outputs together, κ, m, and how γ_n grows."""
+    """The reward or the transition, with what a bound needs to know of it.
+
+    Attributes:
+        gain: The information gain of all outputs together, as a function of n and λ.
+        variance_bound: The bound κ of the prior variance.
+        outputs: The number of outputs m.
+        shared: Whether all outputs are independent and have the same kernel.
+        exponents: The exponent of n in the gain, by rate ("paper" and "improved"). None if it is
+            unknown.
+        kernel: The kernel. None if only the gain is known.
+        any_regulariser: Whether the gain is known for every λ. A number, or a function of n alone,
+            is for one λ only.
+    """
 
     gain: Gain
     variance_bound: float
     outputs: int
     shared: bool
-    powers: dict[str, float | None]
+    exponents: dict[str, float | None]
     kernel: Kernel | OutputKernel | None = None
-    #: Whether the gain is that of any λ; a number, or a function of n alone, is for one λ only.
     any_regulariser: bool = True
 
 
-def both(words: GainArguments) -> tuple[LearnedFunction, LearnedFunction]:
-    """Reward and transition, as the words say."""
-    unknown = set(words) - set(GainArguments.__annotations__)
+def learned_functions(arguments: GainArguments) -> tuple[LearnedFunction, LearnedFunction]:
+    """Make reward and transition from the arguments of a theorem.
+
+    Args:
+        arguments: The arguments that all theorems share.
+
+    Returns:
+        The reward and the transition.
+
+    Raises:
+        ArgumentError: If an argument is unknown, missing or invalid.
+    """
+    unknown = set(arguments) - set(GainArguments.__annotations__)
     if unknown:
-        raise ArgumentError(min(unknown), "a word that this bound knows", repr(words))
-    domain = words.get("domain")
+        raise ArgumentError(min(unknown), "an argument of this bound", repr(arguments))
+    domain = arguments.get("domain")
     if domain is not None and not isinstance(domain, Domain):
         raise ArgumentError("domain", "join(state=..., action=...)", repr(domain))
-    return _learned("reward", words, domain), _learned("transition", words, domain)
+    return _learned("reward", arguments, domain), _learned("transition", arguments, domain)
 
 
-def _learned(role: str, words: Any, domain: Domain | None) -> LearnedFunction:
-    given, own = words.get(f"gain_{role}"), words.get(f"{role}_kernel")
-    if own is not None:
+def _learned(role: str, arguments: Any, domain: Domain | None) -> LearnedFunction:
+    gain, kernel_like = arguments.get(f"gain_{role}"), arguments.get(f"{role}_kernel")
+    if kernel_like is not None:
         if domain is None:
             raise ArgumentError("domain", f"one for the {role}_kernel", None)
-        found: Kernel | OutputKernel = (
-            as_kernel("reward_kernel", own)
+        kernel: Kernel | OutputKernel = (
+            as_kernel("reward_kernel", kernel_like)
             if role == "reward"
-            else as_output_kernel("transition_kernel", own, _state_dimension(words, domain))
+            else as_output_kernel(
+                "transition_kernel", kernel_like, _state_dimension(arguments, domain)
+            )
         )
-        return _of_kernel(role, found, domain, given, bool(words.get("tight", False)))
-    if given is None:
+        return _from_kernel(role, kernel, domain, gain, bool(arguments.get("tight", False)))
+    if gain is None:
         raise ArgumentError(f"gain_{role}", f"a gain, or a {role}_kernel and a domain", None)
     return LearnedFunction(
-        gain=_given(f"gain_{role}", given),
+        gain=_as_gain(f"gain_{role}", gain),
         variance_bound=positive_number(
-            f"variance_bound_{role}", words.get(f"variance_bound_{role}", 1.0)
+            f"variance_bound_{role}", arguments.get(f"variance_bound_{role}", 1.0)
         ),
-        outputs=1 if role == "reward" else _state_dimension(words, domain),
-        shared=role == "reward" or bool(words.get("shared_kernel", True)),
-        powers={"paper": None, "improved": None},
-        any_regulariser=_knows_regulariser(given),
+        outputs=1 if role == "reward" else _state_dimension(arguments, domain),
+        shared=role == "reward" or bool(arguments.get("shared_kernel", True)),
+        exponents={"paper": None, "improved": None},
+        any_regulariser=_depends_on_regulariser(gain),
     )
 
 
-def _of_kernel(
-    role: str, found: Kernel | OutputKernel, domain: Domain, given: Any, tight: bool
+def _from_kernel(
+    role: str, kernel: Kernel | OutputKernel, domain: Domain, gain: Any, tight: bool
 ) -> LearnedFunction:
-    top = found.variance_bound(domain)
-    if not math.isfinite(top):
-        raise ArgumentError(f"{role}_kernel", "a finite variance bound on the domain", found)
-    outputs = found.outputs
-    shared = outputs == 1 or _shared(found) is not None
-    bound = found.bind(domain.names)
-    rates = {
+    variance_bound = kernel.variance_bound(domain)
+    if not math.isfinite(variance_bound):
+        raise ArgumentError(f"{role}_kernel", "a finite variance bound on the domain", kernel)
+    outputs = kernel.outputs
+    shared = outputs == 1 or _shared_kernel(kernel) is not None
+    bound = kernel.bind(domain.names)
+    exponents = {
         rate: 0.0 if domain.finite else gain_exponent(bound, domain.dimension, rate=rate)
         for rate in ("paper", "improved")
     }
-    gain = _computed(found, domain, tight) if given is None else _given(f"gain_{role}", given)
-    knows = given is None or _knows_regulariser(given)
-    return LearnedFunction(gain, top, outputs, shared, rates, found, knows)
+    gain_function = (
+        _computed(kernel, domain, tight) if gain is None else _as_gain(f"gain_{role}", gain)
+    )
+    any_regulariser = gain is None or _depends_on_regulariser(gain)
+    return LearnedFunction(
+        gain_function, variance_bound, outputs, shared, exponents, kernel, any_regulariser
+    )
 
 
-def _state_dimension(words: Any, domain: Domain | None) -> int:
-    if "state_dimension" in words:
-        return integer("state_dimension", words["state_dimension"], least=1)
+def _state_dimension(arguments: Any, domain: Domain | None) -> int:
+    if "state_dimension" in arguments:
+        return integer("state_dimension", arguments["state_dimension"], least=1)
     if domain is not None and "state" in domain.names:
         return len(domain.names["state"])
     return 1
 
 
-def _knows_regulariser(value: Any) -> bool:
+def _depends_on_regulariser(value: Any) -> bool:
+    """Whether a gain is a function of n and λ."""
     return callable(value) and len(inspect.signature(value).parameters) > 1
 
 
-def _given(argument: str, value: Any) -> Gain:
+def _as_gain(argument: str, value: Any) -> Gain:
+    """The gain of a user as a function of n and λ."""
     if callable(value):
-        if _knows_regulariser(value):
+        if _depends_on_regulariser(value):
             return lambda n, regulariser: float(value(n, regulariser))
         return lambda n, regulariser: float(value(n))
     try:
@@ -149,51 +189,51 @@ def _given(argument: str, value: Any) -> Gain:
     return lambda n, regulariser: number
 
 
-def _computed(found: Kernel | OutputKernel, domain: Domain, tight: bool) -> Gain:
+def _computed(kernel: Kernel | OutputKernel, domain: Domain, tight: bool) -> Gain:
     """Certified upper bounds of γ_n(k, Z, λ), each computed once."""
-    # On finite sets designs cost little, and only they know a kernel of infinite rank.
-    if tight or (domain.finite and not _finite(found, domain)):
+    # On finite sets designs cost little. For kernels of infinite rank there is no other bound.
+    if tight or (domain.finite and not _has_finite_rank(kernel, domain)):
         curves: dict[float, GainCurve] = {}
 
         def by_design(n: int, regulariser: float) -> float:
             if regulariser not in curves:
-                curves[regulariser] = GainCurve(found, domain, np.array([regulariser]), 1)
+                curves[regulariser] = GainCurve(kernel, domain, np.array([regulariser]), 1)
             return curves[regulariser].at(n)
 
         return by_design
 
-    one, m = _shared(found), found.outputs
-    if one is not None:
-        alone = _computed(one, domain, tight)
-        return lambda n, regulariser: m * alone(n, regulariser)
-    leaves, structure = jax.tree.flatten(found)
+    shared, m = _shared_kernel(kernel), kernel.outputs
+    if shared is not None:
+        single = _computed(shared, domain, tight)
+        return lambda n, regulariser: m * single(n, regulariser)
+    leaves, structure = jax.tree.flatten(kernel)
     numbers = tuple((np.shape(leaf), np.asarray(leaf).tobytes()) for leaf in leaves)
 
-    def closed(n: int, regulariser: float) -> float:
+    def closed_form(n: int, regulariser: float) -> float:
         if n == 0:
             return 0.0
-        step = math.ceil(math.log(n, RUNG) - 1e-9)
-        key = (structure, numbers, domain, step, regulariser)
-        if key not in _KNOWN:
-            rung = math.ceil(RUNG**step)
-            bounds = upper_bounds(found, domain, rung, regulariser, designs=False)
-            _KNOWN[key] = min(bounds.values())
-        return _KNOWN[key]
+        power = math.ceil(math.log(n, ROUNDING_FACTOR) - 1e-9)
+        key = (structure, numbers, domain, power, regulariser)
+        if key not in _CLOSED_FORMS:
+            rounded = math.ceil(ROUNDING_FACTOR**power)
+            bounds = upper_bounds(kernel, domain, rounded, regulariser, designs=False)
+            _CLOSED_FORMS[key] = min(bounds.values())
+        return _CLOSED_FORMS[key]
 
-    return closed
-
-
-#: Closed forms that were computed: versions of a bound, and both functions, share them.
-_KNOWN: dict[Any, float] = {}
+    return closed_form
 
 
-def _finite(found: Kernel | OutputKernel, domain: Domain) -> bool:
-    return all(math.isfinite(part.rank(domain)) for part in found.parts())
+#: Closed forms that were computed. All versions of a bound, reward and transition share them.
+_CLOSED_FORMS: dict[Any, float] = {}
 
 
-def _shared(found: Kernel | OutputKernel) -> Kernel | None:
-    """k of k ⊗ identity, the one kernel of several independent outputs; else None."""
-    split = None if found.scalar else found.decompose(same_noise=True)
+def _has_finite_rank(kernel: Kernel | OutputKernel, domain: Domain) -> bool:
+    return all(math.isfinite(part.rank(domain)) for part in kernel.parts())
+
+
+def _shared_kernel(kernel: Kernel | OutputKernel) -> Kernel | None:
+    """The k of k ⊗ identity, which several independent outputs share; otherwise None."""
+    split = None if kernel.scalar else kernel.decompose(same_noise=True)
     return split.parts[0].kernel if split is not None and split.axes is None else None
 
 
@@ -205,7 +245,17 @@ def gain_bound(
     noise_variance: float,
     tight: bool = False,
 ) -> float:
-    """The upper bound of γ_n(k, Z, λ) that bounds are computed with.
+    """Compute the upper bound of γ_n(k, Z, λ) that the theorems use.
+
+    Args:
+        kernel: The kernel k.
+        domain: The domain Z.
+        n: The number of observations. For several outputs each observation has all of them.
+        noise_variance: The noise variance λ.
+        tight: Whether to use optimal designs, which are smaller but slower.
+
+    Returns:
+        The bound.
 
     >>> from kernelmdp import Box, kernels
     >>> gain = gain_bound(kernels.Linear(), domain=Box([-1.0], [1.0]), n=10, noise_variance=1.0)

@@ -1,7 +1,8 @@
 """Theorems 1 and 2: means are fixed functions of bounded norm, noise is sub-Gaussian.
 
-Versions: "paper" as printed; "repaired" the nearest statement with a proof; "improved" the best we
-can prove for the same algorithm with our planner (math A7).
+There are three versions of each. "paper" is the statement as printed, "repaired" the nearest
+statement with a proof, and "improved" the best we can prove for the same algorithm with our planner
+(math A7).
 """
 
 import math
@@ -13,12 +14,12 @@ from kernelmdp.theory.bound import Bound, log
 from kernelmdp.theory.gains import GainArguments
 from kernelmdp.theory.width_sums import (
     PLANNERS,
+    assemble_bound,
     at_least_zero,
-    finished,
-    functions,
+    bounded_functions,
+    log_width_sum,
     probability,
     reward_bound_of,
-    widths,
 )
 
 
@@ -40,23 +41,42 @@ def theorem1(
     optimise: bool = False,
     anytime: bool = False,
     planner: str = "exact",
-    **words: Unpack[GainArguments],
+    **gain_arguments: Unpack[GainArguments],
 ) -> Bound:
-    """The regret of GP-UCRL with probability 1 − δ (paper, Theorem 1).
+    """Bound the regret of GP-UCRL with probability 1 − δ (paper, Theorem 1).
 
-    Norms B bound the means, noises are sub-Gaussian proxies σ, ``lipschitz`` is L. ``words`` say
-    where gains come from, see ``gains.GainArguments``.
+    - "paper": 2β_R√(2eHγT) + 2Lβ_P√(2emHγT) + (LD + 2B_RH)√(2T ln(3/δ)), with λ = H and mH. It
+      needs κ ≤ 1 and the diameter D.
+    - "repaired": e^κ replaces e, and |R̄| ≤ B_R√κ. 2B_R√κH replaces LD, because planners that clip
+      their values guarantee it, while L alone does not (math B2, B3, B11).
+    - "improved": κ and λ are arbitrary, with the block lemma or rare jumps. Outputs that share a
+      kernel have one radius. The martingale part is B_R√κ√(2 ln(3/δ) τ H(H−1)(2H−1)/6).
 
-    - "paper": 2β_R√(2eHγT) + 2Lβ_P√(2emHγT) + (LD + 2B_RH)√(2T ln(3/δ)), with λ = H and mH; needs
-      κ ≤ 1 and the ``diameter`` D of the state space.
-    - "repaired": e^κ for e, |R̄| ≤ B_R√κ, and 2B_R√κH for LD, which planners that clip their values
-      guarantee while L alone does not (math B2, B3, B11).
-    - "improved": any κ and λ (``regulariser_reward``, ``regulariser_transition``; H and mH unless
-      given; ``optimise`` takes the best), block lemma or rare jumps, one radius for outputs that
-      share a kernel, martingale term B_R√κ√(2 ln(3/δ) τ H(H−1)(2H−1)/6).
+    Args:
+        horizon: The number of periods H.
+        episodes: The number of episodes τ.
+        norm_reward: The bound B_R of the reward's norm.
+        norm_transition: The bound B_P of the transition's norm.
+        reward_noise: The sub-Gaussian proxy σ of the reward's noise.
+        transition_noise: The sub-Gaussian proxy σ of the transition's noise.
+        lipschitz: The Lipschitz constant L.
+        diameter: The diameter D of the state space, for version "paper".
+        delta: The probability δ with which the bound may fail.
+        version: "paper", "repaired" or "improved".
+        reward_bound: A bound of sup|R̄| that replaces B_R√κ.
+        regulariser_reward: The reward's λ, for version "improved". None means H.
+        regulariser_transition: The transition's λ, for version "improved". None means mH.
+        optimise: Whether to search for the best λ.
+        anytime: Whether the bound holds for all T at once (math B19).
+        planner: "exact", or "approximate" for plans √(H/l)-close to optimal, which adds 2√T
+            (math B21).
+        **gain_arguments: Where information gains come from, see ``GainArguments``.
 
-    ``reward_bound`` replaces B_R√κ where sup|R̄| is known better. ``anytime`` holds for all T at
-    once (math B19); planner="approximate" adds 2√T for plans √(H/l)-close to optimal (math B21).
+    Returns:
+        The bound.
+
+    Raises:
+        ArgumentError: If an argument is invalid or missing.
 
     >>> bound = theorem1(
     ...     horizon=2, episodes=3, norm_reward=1, norm_transition=1, reward_noise=0.5,
@@ -66,8 +86,8 @@ def theorem1(
     >>> print(f"{bound.value:.4f}, vacuous: {bound.vacuous}")
     130.7275, vacuous: True
     """
-    reward, transition = functions(
-        words, version, norm_reward, norm_transition, reward_noise, transition_noise,
+    reward, transition = bounded_functions(
+        gain_arguments, version, norm_reward, norm_transition, reward_noise, transition_noise,
         regulariser_reward, regulariser_transition,
     )  # fmt: skip
     choice("planner", planner, PLANNERS)
@@ -76,27 +96,34 @@ def theorem1(
     if version == "paper" and diameter is None:
         raise ArgumentError("diameter", "that of the state space, for version='paper'", None)
     D = None if diameter is None else at_least_zero("diameter", diameter)
-    top = reward_bound_of(reward, reward_bound)
+    largest_reward = reward_bound_of(reward, reward_bound)
 
     def at(tau: int) -> Bound:
-        odds = math.log(3 / delta)
-        late = odds + math.log(tau * (tau + 1)) if anytime else odds
+        log_odds = math.log(3 / delta)
+        martingale_log_odds = log_odds + math.log(tau * (tau + 1)) if anytime else log_odds
         parts = {
-            "reward": math.log(2) + widths(reward, version, H, tau, odds, optimise),
-            "transition": log(2 * L) + widths(transition, version, H, tau, odds, optimise),
+            "reward": math.log(2) + log_width_sum(reward, version, H, tau, log_odds, optimise),
+            "transition": log(2 * L)
+            + log_width_sum(transition, version, H, tau, log_odds, optimise),
         }
         if version == "improved":
             squares = tau * H * (H - 1) * (2 * H - 1) / 6
-            parts["martingale"] = log(top) + 0.5 * (math.log(2 * late) + log(squares))
+            parts["martingale"] = log(largest_reward) + 0.5 * (
+                math.log(2 * martingale_log_odds) + log(squares)
+            )
         else:
             span = (
-                L * D + 2 * norm_reward * H if version == "paper" and D is not None else 4 * top * H
+                L * D + 2 * norm_reward * H
+                if version == "paper" and D is not None
+                else 4 * largest_reward * H
             )
-            parts["martingale"] = log(span) + 0.5 * math.log(2 * tau * H * late)
+            parts["martingale"] = log(span) + 0.5 * math.log(2 * tau * H * martingale_log_odds)
         if planner == "approximate":
             parts["planning"] = math.log(2 * math.sqrt(tau * H))
         learned = (reward.learned, transition.learned)
-        return finished("Theorem 1", version, H, tau, parts, top, 1 - delta, learned, at)
+        return assemble_bound(
+            "Theorem 1", version, H, tau, parts, largest_reward, 1 - delta, learned, at
+        )
 
     return at(integer("episodes", episodes, least=1))
 
@@ -117,16 +144,40 @@ def theorem2(
     regulariser_transition: float | None = None,
     optimise: bool = False,
     planner: str = "exact",
-    **words: Unpack[GainArguments],
+    **gain_arguments: Unpack[GainArguments],
 ) -> Bound:
-    """The expected regret of PSRL, for priors on functions of bounded norm (paper, Theorem 2).
+    """Bound the expected regret of PSRL for priors of bounded norm (paper, Theorem 2).
 
-    ``lipschitz`` is √E[L*²], or any bound of L*; ``mean_lipschitz`` is E[L*], which is no larger.
-
-    - "paper": 2α_R√(2eHγT) + 3E[L*]α_P√(2emHγT) + 3B_R, α as β with ln(3T) for ln(3/δ). T ≥ 4.
-    - "repaired": its proof takes an event of all episodes for one of each, and an expectation of a
-      product for a product (math B6). What holds: 2√E[L*²] for 3E[L*], and (8/3)B_R√κ for 3B_R.
+    - "paper": 2α_R√(2eHγT) + 3E[L*]α_P√(2emHγT) + 3B_R, where α is β with ln(3T) for ln(3/δ). It
+      needs T ≥ 4.
+    - "repaired": the paper's proof confuses an event of all episodes with one of each episode, and
+      the expectation of a product with a product of expectations (math B6). What holds has 2√E[L*²]
+      for 3E[L*], and (8/3)B_R√κ for 3B_R.
     - "improved": the same with the sums of Theorem 1's improved version (math P10).
+
+    Args:
+        horizon: The number of periods H.
+        episodes: The number of episodes τ.
+        norm_reward: The bound B_R of the reward's norm.
+        norm_transition: The bound B_P of the transition's norm.
+        reward_noise: The sub-Gaussian proxy σ of the reward's noise.
+        transition_noise: The sub-Gaussian proxy σ of the transition's noise.
+        lipschitz: √E[L*²], or any bound of L*.
+        mean_lipschitz: E[L*], which is no larger. None takes ``lipschitz``.
+        version: "paper", "repaired" or "improved".
+        reward_bound: A bound of sup|R̄| that replaces B_R√κ.
+        regulariser_reward: The reward's λ, for version "improved". None means H.
+        regulariser_transition: The transition's λ, for version "improved". None means mH.
+        optimise: Whether to search for the best λ.
+        planner: "exact", or "approximate" for plans √(H/l)-close to optimal, which adds 2√T
+            (math B21).
+        **gain_arguments: Where information gains come from, see ``GainArguments``.
+
+    Returns:
+        The bound.
+
+    Raises:
+        ArgumentError: If an argument is invalid or missing.
 
     >>> bound = theorem2(
     ...     horizon=5, episodes=100, norm_reward=1, norm_transition=1, reward_noise=0.1,
@@ -136,31 +187,33 @@ def theorem2(
     >>> print(f"{bound.value:.0f} in {bound.probability}")
     3293 in expectation
     """
-    reward, transition = functions(
-        words, version, norm_reward, norm_transition, reward_noise, transition_noise,
+    reward, transition = bounded_functions(
+        gain_arguments, version, norm_reward, norm_transition, reward_noise, transition_noise,
         regulariser_reward, regulariser_transition,
     )  # fmt: skip
     choice("planner", planner, PLANNERS)
     L, H = at_least_zero("lipschitz", lipschitz), integer("horizon", horizon, least=1)
     mean = L if mean_lipschitz is None else at_least_zero("mean_lipschitz", mean_lipschitz)
-    top = reward_bound_of(reward, reward_bound)
+    largest_reward = reward_bound_of(reward, reward_bound)
     tau = integer("episodes", episodes, least=1)
     if version == "paper" and tau * H < 4:
         raise ArgumentError("episodes", "T = episodes · horizon of at least 4, as printed", tau * H)
 
     def at(tau: int) -> Bound:
-        odds = math.log(3 * tau * H)
-        steep = 3 * mean if version == "paper" else 2 * L
+        log_odds = math.log(3 * tau * H)
+        slope = 3 * mean if version == "paper" else 2 * L
         squares = version == "improved"
         parts = {
-            "reward": math.log(2) + widths(reward, version, H, tau, odds, optimise),
-            "transition": log(steep)
-            + widths(transition, version, H, tau, odds, optimise, squares=squares),
-            "failure": log(3 * norm_reward if version == "paper" else 8 / 3 * top),
+            "reward": math.log(2) + log_width_sum(reward, version, H, tau, log_odds, optimise),
+            "transition": log(slope)
+            + log_width_sum(transition, version, H, tau, log_odds, optimise, squares=squares),
+            "failure": log(3 * norm_reward if version == "paper" else 8 / 3 * largest_reward),
         }
         if planner == "approximate":
             parts["planning"] = math.log(2 * math.sqrt(tau * H))
         learned = (reward.learned, transition.learned)
-        return finished("Theorem 2", version, H, tau, parts, top, "expectation", learned, at)
+        return assemble_bound(
+            "Theorem 2", version, H, tau, parts, largest_reward, "expectation", learned, at
+        )
 
     return at(tau)

@@ -1,7 +1,7 @@
-"""Lemmas about values, and about what happens by chance, as checks (math A8, h to k).
+"""Lemmas about values and probabilities as checks (math A8, h to k).
 
 >>> import kernelmdp as km
->>> km.theory.value_lemmas.coverage([0.4, 0.9, 0.7], miss=0.1).holds
+>>> km.theory.value_lemmas.coverage([0.4, 0.9, 0.7], miss_probability=0.1).holds
 True
 """
 
@@ -24,11 +24,23 @@ from kernelmdp.theory.check import Check, at_most, equal
 def value_difference(
     believed: MDP, truth: MDP, policy: Policy, grid: StateGrid, start: Any
 ) -> Check:
-    """(h) V^M_π(s) − V*_π(s) = E_{M*,π} Σ_h [(R_M − R*)(z_h) + (E_{P_M} − E_{P*}) V^M_{π,h+1}].
+    """Check (h), the value difference identity.
 
-    Both MDPs on one grid. The left side is two backward recursions; the right one follows the
-    distribution of states under the truth forward, so that they share no sum. An identity, where
-    the paper (Lemma of value differences, appendix B) has an inequality.
+    V^M_π(s) − V*_π(s) = E_{M*,π} Σ_h [(R_M − R*)(z_h) + (E_{P_M} − E_{P*}) V^M_{π,h+1}].
+
+    The left side is two backward recursions. The right side follows the distribution of states
+    under the truth forward, so the two share no sum. The paper has an inequality instead (lemma of
+    value differences, appendix B).
+
+    Args:
+        believed: The MDP M.
+        truth: The true MDP M*.
+        policy: The policy π.
+        grid: The grid on which both are evaluated.
+        start: The state s, (m,).
+
+    Returns:
+        The result.
     """
     state = jnp.asarray(start, float)
     left, right = _difference(believed, truth, policy, grid, state)
@@ -39,30 +51,35 @@ def value_difference(
 def _difference(
     believed: MDP, truth: MDP, policy: Policy, grid: StateGrid, start: Array
 ) -> tuple[Array, Array]:
+    """Both sides of the identity."""
     nodes = jnp.asarray(grid.nodes)
-    planned, actual = (policy_values(mdp, policy, grid) for mdp in (believed, truth))
+    believed_values, true_values = (policy_values(mdp, policy, grid) for mdp in (believed, truth))
 
-    def first(values: Array) -> Array:
+    def value_at_start(values: Array) -> Array:
         return grid.value_at(values, start[None, :])[0]
 
     def forward(weights: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         period, after = row
         points = jnp.concatenate([nodes, policy.at_nodes(grid, period)], axis=1)
-        here, there = believed.model(points), truth.model(points)
-        places = grid.stencil(there.state)
+        believed_prediction, true_prediction = believed.model(points), truth.model(points)
+        positions = grid.stencil(true_prediction.state)
 
         def expected(values: Array) -> Array:
-            return places.read(grid.expectation(values))
+            return positions.read(grid.expectation(values))
 
-        gap = here.reward - there.reward
-        gap = gap + grid.stencil(here.state).read(grid.expectation(after)) - expected(after)
-        # One step of the distribution is the transpose of the expectation.
+        gap = believed_prediction.reward - true_prediction.reward
+        gap = (
+            gap
+            + grid.stencil(believed_prediction.state).read(grid.expectation(after))
+            - expected(after)
+        )
+        # The step of a distribution is the transpose of the expectation.
         _, transpose = jax.vjp(expected, after)
         return transpose(weights)[0], weights @ gap
 
-    begin = jax.grad(first)(planned[0])
-    _, terms = jax.lax.scan(forward, begin, (jnp.arange(truth.horizon), planned[1:]))
-    return first(planned[0]) - first(actual[0]), jnp.sum(terms)
+    weights = jax.grad(value_at_start)(believed_values[0])
+    _, terms = jax.lax.scan(forward, weights, (jnp.arange(truth.horizon), believed_values[1:]))
+    return value_at_start(believed_values[0]) - value_at_start(true_values[0]), jnp.sum(terms)
 
 
 @jit
@@ -73,34 +90,57 @@ def martingale_differences(
     states: Float[Array, "H1 m"],
     actions: Float[Array, "H q"],
 ) -> tuple[Float[Array, " h"], Float[Array, " h"]]:
-    """Δ_h = E_{P*(z_h)}[X_{h+1}] − X_{h+1}(s_{h+1}) of one episode, h < H, and the ranges of X.
+    """Compute the martingale differences Δ_h of one episode, and the ranges of X.
 
-    ``tables`` are X at the nodes of the grid, fixed before the episode: for GP-UCRL the plan's
-    values minus those of its policy. Up to what the grid interpolates E[Δ | past] = 0.
+    Δ_h = E_{P*(z_h)}[X_{h+1}] − X_{h+1}(s_{h+1}) for h < H. E[Δ | past] = 0 up to the interpolation
+    error of the grid.
+
+    Args:
+        truth: The true MDP M*.
+        tables: X at the nodes, (H + 1, N), fixed before the episode. For GP-UCRL it is the planned
+            value minus the value of the policy.
+        grid: The grid of N nodes.
+        states: The visited states, (H + 1, m).
+        actions: The actions, (H, q).
+
+    Returns:
+        Δ_h and max X_{h+1} − min X_{h+1}, each (H − 1,).
     """
     means = truth.model(jnp.concatenate([states[:-1], actions], axis=1)).state
 
-    def one(after: Array, mean: Array, state: Array) -> Array:
+    def difference(after: Array, mean: Array, state: Array) -> Array:
         expected = grid.stencil(mean[None, :]).read(grid.expectation(after))[0]
         return expected - grid.value_at(after, state[None, :])[0]
 
     later = tables[1:-1]
     ranges = jnp.max(later, axis=1) - jnp.min(later, axis=1)
-    return jax.vmap(one)(later, means[:-1], states[1:-1]), ranges
+    return jax.vmap(difference)(later, means[:-1], states[1:-1]), ranges
 
 
 def martingale(
     differences: Any, ranges: Any, *, level: float = 1e-3, tolerance: float = 0.0
 ) -> Check:
-    """(i) |Σ Δ| ≤ √(ln(2/level) Σ range²/2): E[Δ | past] = 0, Azuma in its range form.
+    """Check (i), Azuma's inequality in its range form: |Σ Δ| ≤ √(ln(2/level) Σ range²/2).
 
-    Δ_lh = E_{P*}[X_{h+1}] − X_{h+1}(s_{l,h+1}) with X any function fixed before the step, and its
-    range max X − min X; both of any one shape. Fails by chance with probability ``level``.
+    It holds because E[Δ | past] = 0 for Δ_lh = E_{P*}[X_{h+1}] − X_{h+1}(s_{l,h+1}), where X is any
+    function that is fixed before the step.
+
+    Args:
+        differences: The differences Δ, of any shape.
+        ranges: The ranges max X − min X, of the same shape.
+        level: The probability with which the check fails by chance.
+        tolerance: An allowance for a known error of the sum.
+
+    Returns:
+        The result.
+
+    Raises:
+        ShapeError: If the shapes differ.
     """
-    delta, wide = np.asarray(differences, float), np.asarray(ranges, float)
-    if delta.shape != wide.shape:
-        raise ShapeError("ranges", f"shape {delta.shape}, as the differences", wide.shape)
-    bound = math.sqrt(0.5 * math.log(2 / _probability("level", level)) * float(np.sum(wide**2)))
+    delta, widths = np.asarray(differences, float), np.asarray(ranges, float)
+    if delta.shape != widths.shape:
+        raise ShapeError("ranges", f"shape {delta.shape}, as the differences", widths.shape)
+    bound = math.sqrt(0.5 * math.log(2 / _probability("level", level)) * float(np.sum(widths**2)))
     return at_most(
         "(i) martingale differences within Azuma",
         abs(float(np.sum(delta))),
@@ -110,54 +150,77 @@ def martingale(
     )
 
 
-def coverage(ratios: Any, *, miss: float, what: str = "sets", level: float = 0.05) -> Check:
-    """(j) Sets hold the truth in all episodes of a run, but with probability ``miss`` (δ/3).
+def coverage(
+    ratios: Any, *, miss_probability: float, set_name: str = "sets", level: float = 0.05
+) -> Check:
+    """Check (j): confidence sets contain the truth in all episodes of a run.
 
-    ``ratios`` (runs, E) are largest |error|/width of every episode. Left is the number of runs
-    with a miss, right how many chance allows: fewer than would happen with probability ``level``
-    or less, if runs missed with probability ``miss``.
+    A run may miss with a small probability, such as δ/3. The left side is the number of runs that
+    miss. The right side is the largest number that is compatible with this probability.
 
-    >>> coverage([[0.3, 0.9]], miss=0.1 / 3).holds
+    Args:
+        ratios: The largest |error|/width of each episode, (runs, E).
+        miss_probability: The probability with which a run may miss.
+        set_name: The name of the sets in the result.
+        level: The probability with which the check fails by chance.
+
+    Returns:
+        The result.
+
+    >>> coverage([[0.3, 0.9]], miss_probability=0.1 / 3).holds
     True
-    >>> coverage([[0.3, 1.2]], miss=0.1 / 3).holds
+    >>> coverage([[0.3, 1.2]], miss_probability=0.1 / 3).holds
     False
     """
     table = np.atleast_2d(np.asarray(ratios, float))
-    _probability("miss", miss)
-    # A ratio that is not a number is no evidence that the truth is inside.
+    _probability("miss_probability", miss_probability)
+    # NaN counts as a miss, because it does not show that the truth is inside.
     missed = int(np.sum(~(table <= 1).all(axis=1)))
     runs = len(table)
     allowed = next(
-        n for n in range(runs + 1) if stats.binom.sf(n, runs, miss) <= _probability("level", level)
+        n
+        for n in range(runs + 1)
+        if stats.binom.sf(n, runs, miss_probability) <= _probability("level", level)
     )
     return at_most(
-        f"(j) coverage: {what}",
+        f"(j) coverage: {set_name}",
         missed,
         allowed,
         note=f"largest error/width {np.max(table):.3g}; a run misses with probability at most "
-        f"{miss:.3g}",
+        f"{miss_probability:.3g}",
     )
 
 
 def posterior_ranks(ranks: Any, *, draws: int, bins: int = 10, level: float = 1e-3) -> Check:
-    """(k) The rank of g(M*) among g of ``draws`` posterior draws is uniform on 0..draws.
+    """Check (k): the rank of g(M*) among g of posterior draws is uniform on 0..draws.
 
-    χ² over equal bins, the posterior-sampling identity of Theorems 2 and 4; ``draws`` + 1 must be a
-    multiple of ``bins``. Fails by chance with probability ``level``.
+    This is the posterior-sampling identity of Theorems 2 and 4. The test is χ² over equal bins.
+
+    Args:
+        ranks: The ranks, one for each run.
+        draws: The number of posterior draws of each run.
+        bins: The number of bins, a divisor of draws + 1.
+        level: The probability with which the check fails by chance.
+
+    Returns:
+        The result.
+
+    Raises:
+        ArgumentError: If ``bins`` is no divisor of draws + 1, or a rank is out of range.
     """
-    found = np.asarray(ranks)
+    values = np.asarray(ranks)
     total = integer("draws", draws, least=1) + 1
     if total % integer("bins", bins, least=2):
         raise ArgumentError("bins", f"a divisor of draws + 1 = {total}", bins)
-    if found.size == 0 or (found < 0).any() or (found >= total).any():
-        raise ArgumentError("ranks", f"ranks from 0 to {draws}", found)
-    counts = np.histogram(found, bins=bins, range=(0, total))[0]
+    if values.size == 0 or (values < 0).any() or (values >= total).any():
+        raise ArgumentError("ranks", f"ranks from 0 to {draws}", values)
+    counts = np.histogram(values, bins=bins, range=(0, total))[0]
     left = float(stats.chisquare(counts).statistic)
     return at_most(
         "(k) posterior-sampling identity: ranks are uniform",
         left,
         float(stats.chi2.isf(_probability("level", level), bins - 1)),
-        note=f"χ² of {found.size} ranks; fails by chance with probability {level:g}",
+        note=f"χ² of {values.size} ranks; fails by chance with probability {level:g}",
     )
 
 

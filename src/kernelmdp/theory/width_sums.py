@@ -1,4 +1,4 @@
-"""How wide confidence sets were along a run, added up; and what Theorems 1 to 4 share."""
+"""Sums of the widths of confidence sets along a run, and what Theorems 1 to 4 share."""
 
 import dataclasses
 import math
@@ -12,18 +12,28 @@ from kernelmdp.numerics.checks import choice, positive_number
 from kernelmdp.theory import deviation_sums
 from kernelmdp.theory.bound import Bound, log
 from kernelmdp.theory.gain_growth import regret_exponent
-from kernelmdp.theory.gains import GainArguments, LearnedFunction, both
+from kernelmdp.theory.gains import GainArguments, LearnedFunction, learned_functions
 
+#: Versions of each theorem: as in the paper, the nearest statement with a proof, and the best one.
 VERSIONS = ("paper", "repaired", "improved")
+#: Planners of each theorem: exact plans, or plans up to the paper's tolerance √(H/l).
 PLANNERS = ("exact", "approximate")
-#: Multiples of the usual λ among which ``optimise`` looks.
-MULTIPLES = np.logspace(-4, 2, 37)
-LINEAR = "the bound grows at least linearly in T: this kernel is too rough for it (math B16)"
+#: Multiples of the default λ that ``optimise`` tries, 6 a decade. More are tighter and take longer.
+REGULARISER_MULTIPLES = np.logspace(-4, 2, 37)
+#: Warning of bounds that never become useful.
+LINEAR_GROWTH = "the bound grows at least linearly in T: this kernel is too rough for it (math B16)"
 
 
 @dataclasses.dataclass(frozen=True)
 class BoundedFunction:
-    """One learned function with its constants: B, σ, and λ (None: as the paper)."""
+    """One learned function with its constants.
+
+    Attributes:
+        learned: The function.
+        norm: The bound B of its RKHS norm.
+        noise: The sub-Gaussian proxy σ of its noise.
+        regulariser: The regulariser λ. None means the paper's, H or mH.
+    """
 
     learned: LearnedFunction
     norm: float
@@ -31,64 +41,95 @@ class BoundedFunction:
     regulariser: float | None
 
     def beta(self, episodes: int, horizon: int, regulariser: float, log_odds: float) -> float:
-        """B + (σ/√λ)√(2(ln odds + γ_{(τ−1)H})), the β of the last episode (``rkhs_beta``)."""
+        """Compute B + (σ/√λ)√(2(ln odds + γ_{(τ−1)H})), the β of the last episode (``rkhs_beta``).
+
+        Args:
+            episodes: The number of episodes τ.
+            horizon: The number of periods H.
+            regulariser: The regulariser λ.
+            log_odds: ln(3/δ) for Theorem 1, ln(3T) for Theorem 2.
+
+        Returns:
+            β.
+        """
         gain = self.learned.gain((episodes - 1) * horizon, regulariser)
         return self.norm + self.noise / math.sqrt(regulariser) * math.sqrt(2 * (log_odds + gain))
 
 
-def widths(
-    own: BoundedFunction,
+def log_width_sum(
+    function: BoundedFunction,
     version: str,
     horizon: int,
     episodes: int,
-    odds: float,
+    log_odds: float,
     optimise: bool,
     squares: bool = False,
 ) -> float:
-    """ln of β_τ·S: how wide the sets were where the agent went, added up."""
-    known, steps = own.learned, episodes * horizon
-    block = known.outputs * horizon
+    """Bound ln of β_τ·S, the sum of the half-widths of the sets at the visited points.
+
+    Args:
+        function: The reward or the transition.
+        version: One of ``VERSIONS``.
+        horizon: The number of periods H.
+        episodes: The number of episodes τ.
+        log_odds: ln(3/δ) for Theorem 1, ln(3T) for Theorem 2.
+        optimise: Whether to search for the best λ.
+        squares: Whether to bound √(T·ΣΣσ²) instead of S, as PSRL's proof needs.
+
+    Returns:
+        The bound.
+
+    Raises:
+        ArgumentError: If λ is to be optimised, but the gain is for one λ only.
+    """
+    learned, steps = function.learned, episodes * horizon
+    block = learned.outputs * horizon
     if version != "improved":
-        gain, top = known.gain(steps, block), 1.0 if version == "paper" else known.variance_bound
-        total = deviation_sums.printed(steps=steps, block=block, gain=gain, variance_bound=top)
-        return log(own.beta(episodes, horizon, block, odds)) + total
-    if optimise and not known.any_regulariser:
+        gain, kappa = (
+            learned.gain(steps, block),
+            1.0 if version == "paper" else learned.variance_bound,
+        )
+        total = deviation_sums.paper_rkhs_lemma(
+            steps=steps, block=block, gain=gain, variance_bound=kappa
+        )
+        return log(function.beta(episodes, horizon, block, log_odds)) + total
+    if optimise and not learned.any_regulariser:
         raise ArgumentError(
             "optimise", "gains that depend on λ: kernels, or functions of n and λ", "one λ's gain"
         )
-    usual = float(block) if own.regulariser is None else own.regulariser
+    default = float(block) if function.regulariser is None else function.regulariser
     return min(
-        _improved_widths(own, horizon, episodes, odds, squares, float(c) * usual)
-        for c in (MULTIPLES if optimise else (1.0,))
+        _improved_width_sum(function, horizon, episodes, log_odds, squares, float(c) * default)
+        for c in (REGULARISER_MULTIPLES if optimise else (1.0,))
     )
 
 
-def _improved_widths(
-    own: BoundedFunction,
+def _improved_width_sum(
+    function: BoundedFunction,
     horizon: int,
     episodes: int,
-    odds: float,
+    log_odds: float,
     squares: bool,
     regulariser: float,
 ) -> float:
-    known, steps = own.learned, episodes * horizon
-    gain, outputs = known.gain(steps, regulariser), known.outputs
-    if known.shared:  # the set "lmax": one deviation for all outputs
+    learned, steps = function.learned, episodes * horizon
+    gain, outputs = learned.gain(steps, regulariser), learned.outputs
+    if learned.shared:  # the set "lmax" has one deviation for all outputs
         gain, outputs = gain / outputs, 1
-    total = deviation_sums.improved(
+    total = deviation_sums.improved_lemma(
         horizon=horizon,
         steps=steps,
         gain=gain,
-        variance_bound=known.variance_bound,
+        variance_bound=learned.variance_bound,
         regulariser=regulariser,
         outputs=outputs,
         squares=squares,
     )
-    return log(own.beta(episodes, horizon, regulariser, odds)) + total
+    return log(function.beta(episodes, horizon, regulariser, log_odds)) + total
 
 
-def functions(
-    words: GainArguments,
+def bounded_functions(
+    arguments: GainArguments,
     version: str,
     norm_reward: float,
     norm_transition: float,
@@ -97,50 +138,97 @@ def functions(
     regulariser_reward: float | None,
     regulariser_transition: float | None,
 ) -> tuple[BoundedFunction, BoundedFunction]:
-    """Reward and transition with their constants, checked for the version."""
+    """Make reward and transition with their constants, and check them for the version.
+
+    Args:
+        arguments: The arguments that all theorems share.
+        version: One of ``VERSIONS``.
+        norm_reward: The bound B_R of the reward's norm.
+        norm_transition: The bound B_P of the transition's norm.
+        reward_noise: The sub-Gaussian proxy of the reward's noise.
+        transition_noise: The sub-Gaussian proxy of the transition's noise.
+        regulariser_reward: The reward's λ. None means H.
+        regulariser_transition: The transition's λ. None means mH.
+
+    Returns:
+        The reward and the transition.
+
+    Raises:
+        ArgumentError: If an argument is invalid.
+    """
     choice("version", version, VERSIONS)
-    reward, transition = both(words)
-    found = []
-    for role, own, norm, noise, regulariser in (
+    reward, transition = learned_functions(arguments)
+    functions = []
+    for role, learned, norm, noise, regulariser in (
         ("reward", reward, norm_reward, reward_noise, regulariser_reward),
         ("transition", transition, norm_transition, transition_noise, regulariser_transition),
     ):
-        require_normalised(role, own, version)
+        require_normalised(role, learned, version)
         if regulariser is not None and version != "improved":
             raise ArgumentError(
                 f"regulariser_{role}", "None but for version='improved': λ is H and mH", regulariser
             )
-        given = None if regulariser is None else positive_number("regulariser", regulariser)
-        found.append(
+        checked = None if regulariser is None else positive_number("regulariser", regulariser)
+        functions.append(
             BoundedFunction(
-                own,
+                learned,
                 at_least_zero(f"norm_{role}", norm),
                 at_least_zero(f"{role}_noise", noise),
-                given,
+                checked,
             )
         )
-    return found[0], found[1]
+    return functions[0], functions[1]
 
 
-def require_normalised(role: str, own: LearnedFunction, version: str) -> None:
-    """The paper's versions need κ ≤ 1."""
-    if version == "paper" and own.variance_bound > 1 + 1e-12:
+def require_normalised(role: str, learned: LearnedFunction, version: str) -> None:
+    """Check that κ ≤ 1, which the paper's versions need.
+
+    Args:
+        role: "reward" or "transition", for the error message.
+        learned: The function.
+        version: One of ``VERSIONS``.
+
+    Raises:
+        ArgumentError: If κ > 1 for version "paper".
+    """
+    if version == "paper" and learned.variance_bound > 1 + 1e-12:
         raise ArgumentError(
             f"variance_bound_{role}",
             "at most 1 for version='paper' (kernels.normalise the kernel, or version='improved')",
-            f"{own.variance_bound:g}",
+            f"{learned.variance_bound:g}",
         )
 
 
-def reward_bound_of(reward: BoundedFunction, given: float | None) -> float:
-    """sup|R̄| ≤ B_R√κ; the paper's B_R·κ is a slip (math B2)."""
-    if given is not None:
-        return at_least_zero("reward_bound", given)
+def reward_bound_of(reward: BoundedFunction, reward_bound: float | None) -> float:
+    """Bound sup|R̄| by B_R√κ. The paper's B_R·κ is an error (math B2).
+
+    Args:
+        reward: The reward.
+        reward_bound: A known bound that replaces B_R√κ, or None.
+
+    Returns:
+        The bound.
+    """
+    if reward_bound is not None:
+        return at_least_zero("reward_bound", reward_bound)
     return reward.norm * math.sqrt(reward.learned.variance_bound)
 
 
 def probability(argument: str, value: float) -> float:
-    """A number strictly between 0 and 1; the paper allows the ends, where nothing holds."""
+    """Check that a number is strictly between 0 and 1.
+
+    The paper also allows 0 and 1, for which its statements are empty.
+
+    Args:
+        argument: The name of the argument.
+        value: The number.
+
+    Returns:
+        The number.
+
+    Raises:
+        ArgumentError: If it is not between 0 and 1.
+    """
     number = float(value)
     if not 0 < number < 1:
         raise ArgumentError(argument, "a probability between 0 and 1, both excluded", value)
@@ -148,36 +236,62 @@ def probability(argument: str, value: float) -> float:
 
 
 def at_least_zero(argument: str, value: Any) -> float:
-    """A finite number of at least 0."""
+    """Check that a number is finite and at least 0.
+
+    Args:
+        argument: The name of the argument.
+        value: The number.
+
+    Returns:
+        The number.
+
+    Raises:
+        ArgumentError: If it is not.
+    """
     number = float(value)
     if not (math.isfinite(number) and number >= 0):
         raise ArgumentError(argument, "a finite number of at least 0", value)
     return number
 
 
-def finished(
+def assemble_bound(
     theorem: str,
     version: str,
     horizon: int,
     episodes: int,
-    parts: dict[str, float],
-    top: float,
+    log_parts: dict[str, float],
+    reward_bound: float,
     probability: float | str,
     learned: tuple[LearnedFunction, LearnedFunction],
     at: Callable[[int], Bound],
 ) -> Bound:
-    """The bound with its growth and what follows from that."""
+    """Make a bound from its parts, with its growth rate and a warning if that is linear.
+
+    Args:
+        theorem: The name of the theorem.
+        version: One of ``VERSIONS``.
+        horizon: The number of periods H.
+        episodes: The number of episodes.
+        log_parts: The logarithm of each part, by name.
+        reward_bound: A bound of sup|R̄|.
+        probability: The probability with which the bound holds, or "expectation".
+        learned: The reward and the transition.
+        at: The same bound as a function of the number of episodes.
+
+    Returns:
+        The bound.
+    """
     rate = "improved" if version == "improved" else "paper"
-    exponent = regret_exponent([own.powers[rate] for own in learned])
+    exponent = regret_exponent([function.exponents[rate] for function in learned])
     return Bound(
         theorem=theorem,
         version=version,
         horizon=horizon,
         episodes=episodes,
-        log_parts=parts,
-        trivial=2 * top * episodes * horizon,
+        log_parts=log_parts,
+        trivial=2 * reward_bound * episodes * horizon,
         probability=probability,
         exponent=exponent,
-        warnings=(LINEAR,) if exponent is not None and exponent >= 1 else (),
+        warnings=(LINEAR_GROWTH,) if exponent is not None and exponent >= 1 else (),
         _at=at,
     )
