@@ -8,7 +8,7 @@ import kernelmdp as km
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report import draw_regret, figures
 from kernelmdp.report.maps import draw_map, read_maps
-from kernelmdp.report.rendering import rendered
+from kernelmdp.report.rendering import render
 from tests.report.stored import store, store_maps
 
 
@@ -111,7 +111,7 @@ def test_figures_say_what_is_not_known(tmp_path, axes):
 def test_three_formats_the_same_bytes_again(tmp_path):
     store(tmp_path / "0", agent="<b>$x_")
     runs = km.read(tmp_path)
-    once, again = (rendered(lambda axes: figures.regret(axes, runs)) for _ in range(2))
+    once, again = (render(lambda axes: figures.regret(axes, runs)) for _ in range(2))
     assert once == again
     assert once["pdf"].startswith(b"%PDF")
     assert once["png"].startswith(b"\x89PNG")

@@ -7,9 +7,15 @@ import scipy.stats
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report import comparisons, summary, text_table
-from kernelmdp.report.statistics import band, bootstrap, interquartile_mean, paired, regret_slope
-from kernelmdp.report.summaries import unfinished
-from kernelmdp.report.tables import number
+from kernelmdp.report.statistics import (
+    bootstrap,
+    confidence_band,
+    interquartile_mean,
+    paired,
+    regret_slope,
+)
+from kernelmdp.report.summaries import unfinished_notes
+from kernelmdp.report.tables import format_number
 from tests.report.stored import store
 
 
@@ -49,7 +55,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(rng):
 
 def test_bands_are_bootstraps_at_every_episode(rng):
     curves = rng.normal(size=(12, 4))
-    found = band(curves, seed=0, resamples=20_000)
+    found = confidence_band(curves, seed=0, resamples=20_000)
     np.testing.assert_allclose(found.value, curves.mean(axis=0))
     for episode in range(4):
         alone = bootstrap(np.mean, curves[:, episode], seed=1, resamples=20_000)
@@ -71,7 +77,7 @@ def test_one_seed_has_no_interval():
     found = bootstrap(np.mean, np.array([2.0]), seed=0)
     assert found.value == 2
     assert np.isnan([found.low, found.high]).all()
-    assert np.isnan(band(np.ones((1, 3)), seed=0).low).all()
+    assert np.isnan(confidence_band(np.ones((1, 3)), seed=0).low).all()
     assert np.isnan(regret_slope(np.ones((1, 3)), seed=0).high)
 
 
@@ -108,7 +114,7 @@ def test_summary_after_episodes_that_all_have(runs):
     assert (
         table.loc["psrl", "mean low"] < table.loc["psrl", "mean"] < table.loc["psrl", "mean high"]
     )
-    assert unfinished(runs) == ["line: 1 of 9 trials are not finished: b/4 (3 of 6)"]
+    assert unfinished_notes(runs) == ["line: 1 of 9 trials are not finished: b/4 (3 of 6)"]
 
 
 def test_summary_after_episodes_that_are_asked_for(runs):
@@ -170,4 +176,4 @@ def test_names_are_escaped(tmp_path):
     ],
 )
 def test_numbers_for_people(value, text):
-    assert number(value) == text
+    assert format_number(value) == text

@@ -1,4 +1,4 @@
-"""Runs read, summed up and drawn, from stored results alone.
+"""Read stored runs, summarise them and draw them. Nothing is computed again.
 
 >>> import kernelmdp as km
 >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Maps of a run, from its ``maps.npz``: what was known and planned over the states, by episode."""
+"""Maps of a run from its ``maps.npz``: beliefs and plans over the states, after some episodes."""
 
 import base64
 import dataclasses
@@ -10,47 +10,68 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError
 
+#: The arrays of the file. They are the fields of ``Maps``.
 ARRAYS = ("episodes", "states", "names", "layers", "visited", "visited_episode")
-#: What a number is coded as when it is missing; others are 0 to 254.
+#: The byte that encodes a missing number. Other numbers are 0 to 254.
 MISSING = 255
-COLOURS = "cividis"
+#: The colour map. Colour-blind readers see it as others do.
+COLOUR_MAP = "cividis"
 
 
 @dataclasses.dataclass(frozen=True)
 class Maps:
-    """Layers over states, after some numbers of episodes."""
+    """L layers over N states, each after F numbers of episodes.
 
-    #: After how many, (F,).
+    Attributes:
+        episodes: After how many episodes the maps were made, (F,).
+        states: The states, (N, m).
+        names: The names of the layers.
+        layers: The values, (F, L, N).
+        visited: Visited states, (V, m).
+        visited_episode: In which episode each was visited, (V,).
+    """
+
     episodes: np.ndarray
-    #: (N, m).
     states: np.ndarray
     names: tuple[str, ...]
-    #: (F, L, N).
     layers: np.ndarray
-    #: (V, m), and in which episode.
     visited: np.ndarray
     visited_episode: np.ndarray
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """States along each axis, where they fill a grid with the last axis running fastest."""
+        """The numbers of states along the axes, if they fill a grid; None otherwise.
+
+        The last axis of the grid varies fastest.
+        """
         axes = [np.unique(column) for column in self.states.T]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-        whole = grid.shape == self.states.shape and np.array_equal(grid, self.states)
-        return tuple(len(axis) for axis in axes) if whole else None
+        is_grid = grid.shape == self.states.shape and np.array_equal(grid, self.states)
+        return tuple(len(axis) for axis in axes) if is_grid else None
 
-    def range(self, layer: int) -> tuple[float, float]:
-        """Of all frames: colours mean the same in each."""
+    def value_range(self, layer: int) -> tuple[float, float]:
+        """Return the range of a layer over all episodes, so that colours mean the same in each.
+
+        Args:
+            layer: The number of the layer.
+
+        Returns:
+            The smallest and the largest value.
+        """
         values = self.layers[:, layer]
         values = values[np.isfinite(values)]
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
-    def coded(self) -> dict[str, Any]:
-        """For the page: every number of a layer as one byte of its range, in base 64."""
+    def encode(self) -> dict[str, Any]:
+        """Encode the maps for the page: every value as one byte of its layer's range, in base 64.
+
+        Returns:
+            What JSON can hold; the script of the page reads it.
+        """
         codes, ranges = [], []
         for layer in range(len(self.names)):
-            low, high = self.range(layer)
+            low, high = self.value_range(layer)
             ranges.append([low, high])
             share = (self.layers[:, layer] - low) / (high - low)
             known = np.isfinite(share)
@@ -73,45 +94,65 @@ class Maps:
 
 
 def read_maps(folder: Any) -> Maps | None:
-    """Those of a run's folder, if it has any."""
+    """Read the maps of a run.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        The maps, or None if it has none.
+
+    Raises:
+        ArgumentError: If the file cannot be read.
+    """
     path = pathlib.Path(folder) / "maps.npz"
     if not path.is_file():
         return None
     try:
         with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in ARRAYS}
-        sizes = (len(found["episodes"]), len(found["names"]), len(found["states"]))
-        dimension = found["states"].shape[1]
+            arrays = {name: file[name] for name in ARRAYS}
+        sizes = (len(arrays["episodes"]), len(arrays["names"]), len(arrays["states"]))
+        dimension = arrays["states"].shape[1]
     except (OSError, KeyError, ValueError, EOFError, IndexError, zipfile.BadZipFile) as error:
         raise ArgumentError("folder", f"maps that can be read ({error})", path) from None
-    if found["layers"].shape != sizes or dimension > 2 or 0 in sizes:
+    if arrays["layers"].shape != sizes or dimension > 2 or 0 in sizes:
         raise ArgumentError("folder", f"layers of shape {sizes}, for m = 1 or 2", path)
-    found["names"] = tuple(map(str, found["names"]))
-    return Maps(**found)
+    arrays["names"] = tuple(map(str, arrays["names"]))
+    return Maps(**arrays)
 
 
 def draw_map(axes: Any, maps: Maps, name: str, *, frame: int = -1) -> None:
-    """One layer after one number of episodes, with the states visited until then."""
+    """Draw one layer after some episodes, with the states visited until then.
+
+    Args:
+        axes: Axes of Matplotlib to draw on.
+        maps: The maps.
+        name: The name of the layer.
+        frame: Which number of episodes: a position in ``maps.episodes``. −1 is the last.
+
+    Raises:
+        ArgumentError: If there is no such layer.
+    """
     if name not in maps.names:
         raise ArgumentError("name", "one of " + ", ".join(maps.names), name)
-    layer, told = maps.names.index(name), maps.episodes[frame]
-    values, (low, high) = maps.layers[frame, layer], maps.range(layer)
-    seen = maps.visited[maps.visited_episode <= told]
+    layer, episodes = maps.names.index(name), maps.episodes[frame]
+    values, (low, high) = maps.layers[frame, layer], maps.value_range(layer)
+    visited = maps.visited[maps.visited_episode <= episodes]
     axes.set_xlabel("state coordinate 1")
     if maps.states.shape[1] == 1:
         axes.plot(maps.states[:, 0], values)
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
-        place = axes.get_xaxis_transform()
-        axes.plot(seen[:, 0], np.zeros(len(seen)), "k|", transform=place, label="visited")
+        on_axis = axes.get_xaxis_transform()
+        axes.plot(visited[:, 0], np.zeros(len(visited)), "k|", transform=on_axis, label="visited")
         axes.set_ylabel(name)
         return
-    style = {"cmap": COLOURS, "vmin": low, "vmax": high}
+    style = {"cmap": COLOUR_MAP, "vmin": low, "vmax": high}
     if maps.shape is None:
         image = axes.scatter(*maps.states.T, c=values, **style)
     else:
         grid = [column.reshape(maps.shape) for column in maps.states.T]
         image = axes.pcolormesh(*grid, values.reshape(maps.shape), shading="nearest", **style)
         image.set_rasterized(True)
-    axes.plot(*seen.T, "o", color="white", mec="black", mew=0.4, ms=2, label="visited")
+    axes.plot(*visited.T, "o", color="white", mec="black", mew=0.4, ms=2, label="visited")
     axes.set_ylabel("state coordinate 2")
     axes.figure.colorbar(image, ax=axes, label=name)

@@ -1,4 +1,4 @@
-"""The page of a report: one file of HTML that needs no network, with figures and tables beside."""
+"""The page of a report: one HTML file that needs no network, with folders of figures and tables."""
 
 import base64
 import dataclasses
@@ -17,19 +17,20 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.report.atomic_files import require_writable, write_beside
-from kernelmdp.report.figures import FIGURES, described
+from kernelmdp.report.atomic_files import require_writable, write_file
+from kernelmdp.report.figures import FIGURES, alternative_text
 from kernelmdp.report.maps import draw_map, read_maps
 from kernelmdp.report.reading import Frame, Runs
-from kernelmdp.report.rendering import rendered, rendered_panels
-from kernelmdp.report.summaries import comparisons, summary, unfinished
-from kernelmdp.report.tables import number, text_table
+from kernelmdp.report.rendering import render, render_panels
+from kernelmdp.report.summaries import comparisons, summary, unfinished_notes
+from kernelmdp.report.tables import format_number, text_table
 from kernelmdp.version import __version__
 
+#: The folder of the page's template, script and style.
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
-#: Kinds of tables by the ends of their files.
-TABLES = {"txt": "text", "csv": "csv", "md": "markdown", "tex": "latex"}
-#: Columns of the table of trials: title, and whether they are numbers.
+#: Formats of tables, by the endings of their files.
+TABLE_FORMATS = {"txt": "text", "csv": "csv", "md": "markdown", "tex": "latex"}
+#: Columns of the table of trials: the title, and whether it holds numbers.
 COLUMNS = {
     "env": ("environment", False),
     "agent": ("agent", False),
@@ -48,7 +49,14 @@ COLUMNS = {
 
 @dataclasses.dataclass(frozen=True)
 class WrittenReport:
-    """What a report left: the page, its tables, and how many figures."""
+    """The files of a report.
+
+    Attributes:
+        page: The page.
+        statistics: The table of statistics over seeds.
+        comparisons: The table of pairs of agents.
+        figures: The number of figures.
+    """
 
     page: pathlib.Path
     statistics: Frame
@@ -65,23 +73,38 @@ def write_report(
     episodes: int | None = None,
     notes: tuple[str, ...] = (),
 ) -> WrittenReport:
-    """Write the page, ``figures/`` and ``tables/`` beside it; what is there is replaced.
+    """Write a page, and the folders ``figures`` and ``tables`` beside it. Old files are replaced.
 
-    Maps are shown of the runs that have ``maps.npz``.
+    Maps are shown for the runs that have ``maps.npz``.
+
+    Args:
+        runs: The runs.
+        out: The page to write. Its name ends in .html.
+        title: The title of the page.
+        command: The command that made the page, which the page shows.
+        episodes: After how many episodes statistics are computed. None means as many as all trials
+            of an environment have.
+        notes: Notes for the top of the page.
+
+    Returns:
+        The page, its tables and the number of figures.
+
+    Raises:
+        ArgumentError: If there is no episode.
     """
-    place = pathlib.Path(out)
-    require_page(place)
+    page = pathlib.Path(out)
+    require_page(page)
     if not len(runs.episodes):
         raise ArgumentError("folders", "a run of at least one episode", "runs without any")
-    statistics, compared = (f(runs, episodes=episodes) for f in (summary, comparisons))
+    statistics, compared = (table(runs, episodes=episodes) for table in (summary, comparisons))
     names = _file_names(runs.envs)
-    sections, written = [], 0
+    sections, figure_count = [], 0
     for env in runs.envs:
-        own = runs.of(env)
-        if not len(own.episodes):
+        env_runs = runs.select(env)
+        if not len(env_runs.episodes):
             continue
-        figures = _figures(own, place.parent / "figures", names[env])
-        written += len(figures)
+        figures = _figures(env_runs, page.parent / "figures", names[env])
+        figure_count += len(figures)
         sections.append(
             {
                 "name": env,
@@ -89,36 +112,43 @@ def write_report(
                 "statistics": _rows(statistics, env),
                 "comparisons": _rows(compared, env),
                 "figures": figures,
-                "theory": _theory(own),
-                "maps": _maps(own, place.parent / "figures", names[env]),
+                "theory": _theory(env_runs),
+                "maps": _maps(env_runs, page.parent / "figures", names[env]),
             }
         )
     for frame, name in ((statistics, "statistics"), (compared, "comparisons")):
-        for ending, form in TABLES.items():
+        for ending, form in TABLE_FORMATS.items():
             text = text_table(frame, form) if len(frame) else "nothing to compare"
-            write_beside(place.parent / "tables" / f"{name}.{ending}", (text + "\n").encode())
+            write_file(page.parent / "tables" / f"{name}.{ending}", (text + "\n").encode())
     html = _template().render(
         title=title,
         command=command,
         sections=sections,
-        notes=[*runs.notes, *unfinished(runs), *notes],
+        notes=[*runs.notes, *unfinished_notes(runs), *notes],
         trials=_trials(runs.trials),
         columns=COLUMNS,
         counts=_counts(runs),
         versions=_versions(runs.trials),
         studies=runs.studies,
-        repeated=_repeated(runs),
+        repeated=_run_commands(runs),
         made=datetime.datetime.now().astimezone().strftime("%-d %B %Y, %H:%M %Z"),
     )
-    write_beside(place, html.encode())
-    return WrittenReport(place, statistics, compared, written)
+    write_file(page, html.encode())
+    return WrittenReport(page, statistics, compared, figure_count)
 
 
-def require_page(place: pathlib.Path) -> None:
-    """A page must be a file of HTML, so that nothing else is overwritten, at a place for it."""
-    if place.suffix.lower() not in (".html", ".htm") or place.is_dir():
-        raise ArgumentError("out", "a file that ends in .html", str(place))
-    require_writable(place)
+def require_page(path: pathlib.Path) -> None:
+    """Check that a page can be written. Only HTML files are overwritten.
+
+    Args:
+        path: The page.
+
+    Raises:
+        ArgumentError: If its name does not end in .html, or it cannot be written.
+    """
+    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
+        raise ArgumentError("out", "a file that ends in .html", str(path))
+    require_writable(path)
 
 
 @functools.cache
@@ -133,37 +163,37 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = number
+    environment.filters["number"] = format_number
     script, style = (Markup((TEMPLATES / name).read_text()) for name in ("page.js", "page.css"))
-    # No other script can run on the page, whatever a name or a setting holds.
+    # The page allows only the script with this digest. A name or a setting cannot inject another.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals |= {"script": script, "style": style, "digest": digest}
     return environment.get_template("page.html")
 
 
 def _file_names(envs: list[str]) -> dict[str, str]:
-    """A name for files and anchors, different for each: names of environments may hold anything."""
-    found: dict[str, str] = {}
+    """Return unique names for files and anchors. Names of environments may contain anything."""
+    names: dict[str, str] = {}
     for env in envs:
         plain = re.sub(r"[^A-Za-z0-9.]+", "-", env).strip("-.") or "env"
         name, count = plain, 1
-        while name in found.values():
+        while name in names.values():
             count += 1
             name = f"{plain}-{count}"
-        found[env] = name
-    return found
+        names[env] = name
+    return names
 
 
 def _figures(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, str]]:
-    found = []
+    figures = []
     for key, figure in FIGURES.items():
-        files = rendered(functools.partial(_draw, figure.draw, runs))
+        files = render(functools.partial(_draw, figure.draw, runs))
         for form, content in files.items():
-            write_beside(folder / f"{name}-{key}.{form}", content)
+            write_file(folder / f"{name}-{key}.{form}", content)
         source = "data:image/svg+xml;base64," + base64.b64encode(files["svg"]).decode()
-        words = {"title": figure.title, "caption": figure.caption, "source": source}
-        found.append(words | {"alt": described(figure, runs)})
-    return found
+        fields = {"title": figure.title, "caption": figure.caption, "source": source}
+        figures.append(fields | {"alt": alternative_text(figure, runs)})
+    return figures
 
 
 def _draw(draw: Any, runs: Runs, axes: Any) -> None:
@@ -175,7 +205,7 @@ def _rows(frame: Frame, env: str) -> list[dict[str, Any]]:
 
 
 def _theory(runs: Runs) -> list[dict[str, Any]]:
-    """What a theorem says of each contender, in the words that its runs have stored."""
+    """Return which theorem bounds each contender, as its runs have stored it."""
     return [
         {"agent": name, "texts": sorted({text or "not stored" for text in trials["bound"]})}
         for name, trials in runs.contenders.items()
@@ -183,22 +213,22 @@ def _theory(runs: Runs) -> list[dict[str, Any]]:
 
 
 def _maps(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, Any]]:
-    """Of one seed for each contender; the last frame also as a figure."""
-    found = []
+    """Return the maps of one seed for each contender, and draw the last ones as a figure."""
+    sections: list[dict[str, Any]] = []
     for contender, trials in runs.contenders.items():
         for trial in trials.sort_values("seed").itertuples():
             maps = read_maps(trial.folder)
             if maps is not None:
-                found.append({"agent": contender, "seed": trial.seed, "data": maps.coded()})
-                draws = [functools.partial(draw_map, maps=maps, name=own) for own in maps.names]
-                for form, content in rendered_panels(draws).items():
-                    write_beside(folder / f"{name}-maps-{len(found)}.{form}", content)
+                sections.append({"agent": contender, "seed": trial.seed, "data": maps.encode()})
+                draws = [functools.partial(draw_map, maps=maps, name=layer) for layer in maps.names]
+                for form, content in render_panels(draws).items():
+                    write_file(folder / f"{name}-maps-{len(sections)}.{form}", content)
                 break
-    return found
+    return sections
 
 
 def _trials(trials: Frame) -> list[list[dict[str, Any]]]:
-    """Cells, each with its text and what it is sorted by."""
+    """Return the rows of the table of trials. Each cell has a text and a key for sorting."""
     ordered = trials.sort_values(["env", "agent", "setting", "seed"])
     frame = ordered.assign(milliseconds=1e3 * ordered["seconds"])
     return [[_cell(name, row) for name in COLUMNS] for row in frame.to_dict("records")]
@@ -210,12 +240,12 @@ def _cell(name: str, row: dict[str, Any]) -> dict[str, Any]:
         return {"text": value or "–", "key": value}
     if name == "bound_value" and math.isnan(value):
         return {"text": "–" if row["bounded"] else "not covered", "key": ""}
-    text = number(value)
+    text = format_number(value)
     if name == "seed":
         text = str(value)
     elif name == "episodes":
-        short = value < row["planned"]
-        text = f"{value} of {row['planned']}" if short else str(value)
+        unfinished = value < row["planned"]
+        text = f"{value} of {row['planned']}" if unfinished else str(value)
     elif name == "coverage" and np.isfinite(value):
         text = f"{value:.0%}"
     return {"text": text, "key": "" if math.isnan(value) else repr(float(value))}
@@ -225,52 +255,54 @@ def _counts(runs: Runs) -> str:
     trials = runs.trials
     agents = len(set(zip(trials["agent"], trials["setting"], strict=True)))
 
-    def some(count: int, word: str) -> str:
-        return f"{count:,} {word}{'' if count == 1 else 's'}"
+    def counted(count: int, noun: str) -> str:
+        return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
     return ", ".join(
         [
-            some(len(trials), "trial"),
-            some(agents, "agent"),
-            some(len(runs.envs), "environment"),
-            some(int(trials["episodes"].sum()), "episode"),
+            counted(len(trials), "trial"),
+            counted(agents, "agent"),
+            counted(len(runs.envs), "environment"),
+            counted(int(trials["episodes"].sum()), "episode"),
         ]
     )
 
 
 def _versions(trials: Frame) -> list[tuple[str, str]]:
-    """Those that made the page, and all that made the runs."""
+    """Return the versions that made the page, and those that made the runs."""
     names = ("numpy", "pandas", "matplotlib", "jinja2")
-    own = [f"{name} {importlib.metadata.version(name)}" for name in names]
-    here = ", ".join([f"kernelmdp {__version__}", f"Python {platform.python_version()}", *own])
+    libraries = [f"{name} {importlib.metadata.version(name)}" for name in names]
+    python = f"Python {platform.python_version()}"
+    page_versions = ", ".join([f"kernelmdp {__version__}", python, *libraries])
     texts = [", ".join(f"{k} {v}" for k, v in versions.items()) for versions in trials["versions"]]
     counted = {text or "not stored": texts.count(text) for text in dict.fromkeys(texts)}
     runs = [(f"{count} of {len(texts)} runs", text) for text, count in counted.items()]
-    return [("this page", here), *runs]
+    return [("this page", page_versions), *runs]
 
 
-def _repeated(runs: Runs) -> list[str]:
-    """A command for every contender, with the seeds of its trials."""
-    found = []
+def _run_commands(runs: Runs) -> list[str]:
+    """Return the commands that repeat the runs, one for each contender with its seeds."""
+    commands = []
     for env in runs.envs:
-        for trials in runs.of(env).contenders.values():
+        for trials in runs.select(env).contenders.values():
             first = trials.iloc[0]
-            words = [f"env.{name}={_word(value)}" for name, value in first["env_options"].items()]
-            words += [f"{name}={_word(value)}" for name, value in first["settings"].items()]
+            options, values = first["env_options"], first["settings"]
+            settings = [f"env.{name}={_as_text(value)}" for name, value in options.items()]
+            settings += [f"{name}={_as_text(value)}" for name, value in values.items()]
             parts = ["kmdp", "run", first["env_name"], "--agent", first["agent"]]
-            parts += [part for word in words for part in ("--set", word)]
+            parts += [part for setting in settings for part in ("--set", setting)]
             parts += ["--episodes", str(trials["episodes"].max()), "--seed"]
-            seeds = _listed(sorted(trials["seed"]))
+            seeds = _seed_list(sorted(trials["seed"]))
             command = shlex.join(map(str, parts))
-            several = f'for seed in {seeds}; do {command} "$seed"; done'
-            found.append(several if len(trials) > 1 else f"{command} {seeds}")
-    return found
+            loop = f'for seed in {seeds}; do {command} "$seed"; done'
+            commands.append(loop if len(trials) > 1 else f"{command} {seeds}")
+    return commands
 
 
-def _listed(seeds: list[int]) -> str:
-    whole = len(seeds) > 3 and seeds == list(range(seeds[0], seeds[-1] + 1))
-    return f"$(seq {seeds[0]} {seeds[-1]})" if whole else " ".join(map(str, seeds))
+def _seed_list(seeds: list[int]) -> str:
+    consecutive = len(seeds) > 3 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    return f"$(seq {seeds[0]} {seeds[-1]})" if consecutive else " ".join(map(str, seeds))
 
 
-def _word(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Stored runs as data frames: one row an episode, one row a trial."""
+"""Read stored runs into data frames: one row an episode, one row a trial."""
 
 import dataclasses
 import functools
@@ -20,14 +20,13 @@ from kernelmdp.experiments.run_files import (
 )
 from kernelmdp.experiments.run_tables import Frame, read_tables
 from kernelmdp.report.statistics import slope
-from kernelmdp.report.studies import NAME as STUDY
-from kernelmdp.report.studies import StoredStudy, read_study
+from kernelmdp.report.studies import MANIFEST_FILE, StoredStudy, read_study
 from kernelmdp.settings import flat
 
-#: What names a trial: columns of both frames.
-NAMES = ("run", "env", "agent", "setting", "seed")
-#: Columns of episodes that trials are summed up by.
-COUNTED = (
+#: Columns that identify a trial. Both frames have them.
+TRIAL_COLUMNS = ("run", "env", "agent", "setting", "seed")
+#: Columns of episodes from which the numbers of trials and figures are computed.
+EPISODE_COLUMNS = (
     "return",
     "optimal_value",
     "cumulative_regret",
@@ -40,16 +39,20 @@ COUNTED = (
     "plan_seconds",
     "update_seconds",
 )
-#: Episodes at the start whose time is that of compilation.
-COLD = 2
+#: First episodes, which are left out of times because they compile programs.
+COMPILING_EPISODES = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """What was read: data frames, and notes on what was not as it should be.
+    """Stored runs as data frames.
 
-    ``episodes`` has the columns of every ``episodes.csv``, ``bounds`` those of every
-    ``bound.csv``; ``trials`` has a row for every run, also for those without an episode.
+    Attributes:
+        episodes: One row an episode, with the columns of ``episodes.csv``.
+        trials: One row a run, also for runs without an episode.
+        bounds: The points of the bounds, with the columns of ``bound.csv``.
+        notes: What was incomplete in the files.
+        studies: The studies that were read.
 
     >>> import tempfile
     >>> from kernelmdp.experiments import RunConfig, run
@@ -68,11 +71,21 @@ class Runs:
 
     @property
     def envs(self) -> list[str]:
-        """Environments, with their options."""
+        """The environments with their options, sorted."""
         return sorted(set(self.trials["env"]))
 
-    def of(self, env: str) -> "Runs":
-        """Those of one environment."""
+    def select(self, env: str) -> "Runs":
+        """Select the runs of one environment.
+
+        Args:
+            env: One of ``envs``.
+
+        Returns:
+            The runs.
+
+        Raises:
+            ArgumentError: If there is no such environment.
+        """
         if env not in self.envs:
             raise ArgumentError("env", "one of " + ", ".join(self.envs), env)
         episodes, trials, bounds = (
@@ -82,39 +95,52 @@ class Runs:
 
     @functools.cached_property
     def contenders(self) -> dict[str, Frame]:
-        """Trials by agent and setting: what is compared, each with all its seeds."""
+        """The trials of each contender, by its name. A contender is an agent with its settings."""
         groups = self.trials.groupby(["agent", "setting"], sort=True)
-        return {_contender(*names): group for names, group in groups}
+        return {_contender_name(*names): group for names, group in groups}
 
     def curves(self, column: str) -> dict[str, np.ndarray]:
-        """A column by contender, (seeds, episodes); NaN where a trial has not come so far."""
+        """Return a column of the episodes for each contender.
+
+        Args:
+            column: The name of the column.
+
+        Returns:
+            Arrays (seeds, episodes) by contender. Episodes that a trial has not reached are NaN.
+        """
         # One pass over all rows: a selection for every trial would take seconds.
-        values, found = self.episodes[column].to_numpy(float), {}
+        values, curves = self.episodes[column].to_numpy(float), {}
         for name, trials in self.contenders.items():
             spans = [self._spans.get(run, (0, 0)) for run in trials["run"]]
-            longest = max(end - begin for begin, end in spans)
-            found[name] = np.full((len(spans), longest), np.nan)
-            for row, (begin, end) in zip(found[name], spans, strict=True):
-                row[: end - begin] = values[begin:end]
-        return found
+            longest = max(end - start for start, end in spans)
+            curves[name] = np.full((len(spans), longest), np.nan)
+            for row, (start, end) in zip(curves[name], spans, strict=True):
+                row[: end - start] = values[start:end]
+        return curves
 
     @functools.cached_property
     def _spans(self) -> dict[str, tuple[int, int]]:
-        """Where the rows of each run begin and end: they lie together."""
+        """Where the rows of each run start and end. The rows of a run are contiguous."""
         codes = self.episodes["run"].cat.codes.to_numpy()
-        begins = np.flatnonzero(np.r_[len(codes) > 0, codes[1:] != codes[:-1]])
-        names = self.episodes["run"].cat.categories[codes[begins]]
-        ends = [*begins[1:].tolist(), len(codes)]
-        return dict(zip(names, zip(begins.tolist(), ends[: len(begins)], strict=True), strict=True))
+        starts = np.flatnonzero(np.r_[len(codes) > 0, codes[1:] != codes[:-1]])
+        names = self.episodes["run"].cat.categories[codes[starts]]
+        ends = [*starts[1:].tolist(), len(codes)]
+        return dict(zip(names, zip(starts.tolist(), ends[: len(starts)], strict=True), strict=True))
 
 
 def read(*folders: Any) -> Runs:
-    """The runs in these folders, and in folders below them.
+    r"""Read the runs in folders, and in all folders inside them.
+
+    Args:
+        *folders: Folders of runs or studies, or folders that contain them.
+
+    Returns:
+        The runs.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "config.toml").write_text('[run]\\nenv = "line"\\nagent = "psrl"\\nseed = 3')
-    >>> _ = (folder / "episodes.csv").write_text("episode,return\\n1,0.5\\n2,0.75\\n")
+    >>> _ = (folder / "config.toml").write_text('[run]\nenv = "line"\nagent = "psrl"\nseed = 3')
+    >>> _ = (folder / "episodes.csv").write_text("episode,return\n1,0.5\n2,0.75\n")
     >>> runs = read(folder)
     >>> runs.episodes[["agent", "seed", "episode", "return"]].values.tolist()
     [['psrl', 3, 1, 0.5], ['psrl', 3, 2, 0.75]]
@@ -123,27 +149,29 @@ def read(*folders: Any) -> Runs:
     """
     import pandas as pd
 
-    places, studies = find(folders)
-    names = _names(places)
-    configs = [read_description(place) for place in places]
-    trials = pd.DataFrame([_described(*each) for each in zip(places, names, configs, strict=True)])
+    paths, studies = find_runs(folders)
+    names = _short_names(paths)
+    descriptions = [read_description(path) for path in paths]
+    trials = pd.DataFrame(
+        [_trial_row(*run) for run in zip(paths, names, descriptions, strict=True)]
+    )
     _require_different(trials)
     notes: list[str] = []
-    episodes = _joined(read_tables([place / EPISODES_FILE for place in places], notes), trials)
-    bounds = _joined(read_tables([place / BOUND_FILE for place in places], notes), trials)
+    episodes = _join(read_tables([path / EPISODES_FILE for path in paths], notes), trials)
+    bounds = _join(read_tables([path / BOUND_FILE for path in paths], notes), trials)
     _require_order(episodes, trials)
-    _count(episodes, trials)
+    _add_trial_numbers(episodes, trials)
     if "maximum_gain_reward" in bounds:
-        both = bounds["maximum_gain_reward"] + bounds["maximum_gain_transition"]
-        bounds["maximum_gain"] = both
+        total_gain = bounds["maximum_gain_reward"] + bounds["maximum_gain_transition"]
+        bounds["maximum_gain"] = total_gain
     trials["bound_value"] = trials["run"].map(bounds.groupby("run")["bound"].last()).astype(float)
     trials["planned"] = trials.groupby("env")["episodes"].transform("max")
     for study in studies:
-        inside = [study.folder.resolve() in place.resolve().parents for place in places]
+        inside = [study.folder.resolve() in path.resolve().parents for path in paths]
         trials.loc[inside, "planned"] = study.episodes
-        if waiting := study.waiting(places):
-            count = f"{len(waiting)} of {len(study.trials)}"
-            notes.append(f"study {study.name}: {count} trials have not begun: {_some(waiting)}")
+        if not_begun := study.not_begun(paths):
+            count = f"{len(not_begun)} of {len(study.trials)}"
+            notes.append(f"study {study.name}: {count} trials have not begun: {_some(not_begun)}")
     empty = trials[trials["episodes"] == 0]["run"]
     if len(empty):
         notes.append(f"no episode yet in {_some(empty)}")
@@ -151,7 +179,16 @@ def read(*folders: Any) -> Runs:
 
 
 def read_columns(folder: Any) -> dict[str, np.ndarray]:
-    """The columns of one run's ``episodes.csv``.
+    """Read ``episodes.csv`` of one run.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        Arrays (E,) by column; empty if there is no episode.
+
+    Raises:
+        ArgumentError: If the folder has no ``episodes.csv``.
 
     >>> import tempfile
     >>> from kernelmdp.experiments import RunConfig, run
@@ -162,12 +199,18 @@ def read_columns(folder: Any) -> dict[str, np.ndarray]:
     """
     if not (pathlib.Path(folder) / EPISODES_FILE).is_file():
         raise ArgumentError("folder", "the folder of a run, with episodes.csv", str(folder))
-    (found,) = read_tables([pathlib.Path(folder) / EPISODES_FILE], [])
-    return {} if not len(found) else {name: found[name].to_numpy(float) for name in found}
+    (table,) = read_tables([pathlib.Path(folder) / EPISODES_FILE], [])
+    return {} if not len(table) else {name: table[name].to_numpy(float) for name in table}
 
 
 def read_bound(folder: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """A theorem's curve beside a run: numbers of episodes and the bound after each.
+    """Read the curve of a theorem's regret bound from a run's folder.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        Numbers of episodes and the bound after each, (n,) each; None if there is no bound.
 
     >>> import tempfile
     >>> from kernelmdp.experiments import RunConfig, run
@@ -179,59 +222,71 @@ def read_bound(folder: Any) -> tuple[np.ndarray, np.ndarray] | None:
     path = pathlib.Path(folder) / BOUND_FILE
     if not path.is_file():
         return None
-    (found,) = read_tables([path], [])
-    return found["episode"].to_numpy(float), found["bound"].to_numpy(float)
+    (table,) = read_tables([path], [])
+    return table["episode"].to_numpy(float), table["bound"].to_numpy(float)
 
 
-def find(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[StoredStudy]]:
-    """Runs and studies, those that are given or that lie below; each once."""
+def find_runs(folders: Sequence[Any]) -> tuple[list[pathlib.Path], list[StoredStudy]]:
+    """Find the runs and studies in folders, and in all folders inside them.
+
+    Args:
+        folders: The folders.
+
+    Returns:
+        The folders of the runs, and the studies; each of them once.
+
+    Raises:
+        ArgumentError: If a folder does not exist, or has no run.
+    """
     if not folders:
         raise ArgumentError("folders", "at least one folder", "none")
-    found: dict[str, pathlib.Path] = {}
+    runs: dict[str, pathlib.Path] = {}
     studies: dict[str, StoredStudy] = {}
     for folder in folders:
         if not pathlib.Path(folder).is_dir():
             raise ArgumentError("folder", "a folder of runs", f"{folder}, which is none")
         count = 0
-        for place, below, files in os.walk(folder):
-            below.sort()
-            if CONFIG_FILE in files and _is_run(pathlib.Path(place), files):
-                found.setdefault(os.path.realpath(place), pathlib.Path(place))
-                below.clear()
+        for path, subfolders, files in os.walk(folder):
+            subfolders.sort()
+            if CONFIG_FILE in files and _is_run(pathlib.Path(path), files):
+                runs.setdefault(os.path.realpath(path), pathlib.Path(path))
+                subfolders.clear()
                 count += 1
-            elif STUDY in files and (study := read_study(pathlib.Path(place) / STUDY)):
-                studies.setdefault(os.path.realpath(place), study)
+            elif MANIFEST_FILE in files and (
+                study := read_study(pathlib.Path(path) / MANIFEST_FILE)
+            ):
+                studies.setdefault(os.path.realpath(path), study)
         if count == 0:
             expected = "the folder of a run, with episodes.csv and config.toml, or one of runs"
             raise ArgumentError("folder", expected, str(folder))
-    return list(found.values()), list(studies.values())
+    return list(runs.values()), list(studies.values())
 
 
-def _is_run(place: pathlib.Path, files: list[str]) -> bool:
-    """Also one that was killed before its first episode."""
-    return EPISODES_FILE in files or b"[run]" in (place / CONFIG_FILE).read_bytes()
+def _is_run(folder: pathlib.Path, files: list[str]) -> bool:
+    """Return whether a folder is that of a run, even of one killed before its first episode."""
+    return EPISODES_FILE in files or b"[run]" in (folder / CONFIG_FILE).read_bytes()
 
 
-def _names(places: list[pathlib.Path]) -> list[str]:
-    """Short names: paths from the folder that all runs have in common."""
-    paths = [os.path.realpath(place) for place in places]
-    if len(paths) == 1:
-        return [os.path.basename(paths[0])]
-    common = os.path.commonpath(paths)
-    return [os.path.relpath(path, common) for path in paths]
+def _short_names(paths: list[pathlib.Path]) -> list[str]:
+    """Return paths relative to the folder that all runs have in common."""
+    real_paths = [os.path.realpath(path) for path in paths]
+    if len(real_paths) == 1:
+        return [os.path.basename(real_paths[0])]
+    common = os.path.commonpath(real_paths)
+    return [os.path.relpath(path, common) for path in real_paths]
 
 
-def _described(place: pathlib.Path, name: str, description: RunDescription) -> dict[str, Any]:
-    """A row of the table of trials."""
+def _trial_row(path: pathlib.Path, name: str, description: RunDescription) -> dict[str, Any]:
+    """Return a row of the table of trials."""
     run = description.run
-    options, settings = _pairs(run["env_options"]), flat(run["settings"])
+    options, settings = _as_text(run["env_options"]), flat(run["settings"])
     return {
         "run": name,
         "env": run["env"] + (f" [{options}]" if options else ""),
         "agent": run["agent"],
-        "setting": _pairs(settings),
+        "setting": _as_text(settings),
         "seed": run["seed"],
-        "folder": str(place),
+        "folder": str(path),
         "coverage": str(description.coverage),
         "bound": description.bound,
         "bounded": description.bounded,
@@ -242,71 +297,72 @@ def _described(place: pathlib.Path, name: str, description: RunDescription) -> d
     }
 
 
-def _pairs(settings: dict[str, Any]) -> str:
+def _as_text(settings: dict[str, Any]) -> str:
     texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in settings.items()}
     return ", ".join(f"{name}={text}" for name, text in sorted(texts.items()))
 
 
-def _contender(agent: str, setting: str) -> str:
+def _contender_name(agent: str, setting: str) -> str:
     return f"{agent} ({setting})" if setting else agent
 
 
 def _require_different(trials: Frame) -> None:
-    """A seed that counts twice would make every interval too narrow."""
-    for _, same in trials.groupby(["env", "agent", "setting", "seed"], sort=False):
-        if len(same) > 1:
-            got = f"the same trial in {_some(same['run'])}"
+    """Refuse trials that occur twice. A seed that counts twice makes intervals too narrow."""
+    for _, group in trials.groupby(["env", "agent", "setting", "seed"], sort=False):
+        if len(group) > 1:
+            got = f"the same trial in {_some(group['run'])}"
             raise ArgumentError("folders", "every trial once", got)
 
 
 def _some(names: Iterable[str], most: int = 3) -> str:
     texts = list(names)
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more
+    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + rest
 
 
-def _joined(tables: list[Frame], trials: Frame) -> Frame:
-    """All tables in one, each row with the names of its trial."""
+def _join(tables: list[Frame], trials: Frame) -> Frame:
+    """Join tables into one. Every row gets the columns that identify its trial."""
     import pandas as pd
 
     counts = [len(table) for table in tables]
-    kept = [table for table in tables if len(table)]
-    if kept:
-        joined = pd.concat(kept, ignore_index=True)
+    filled = [table for table in tables if len(table)]
+    if filled:
+        joined = pd.concat(filled, ignore_index=True)
     else:
         joined = pd.DataFrame(columns=["episode", "bound"], dtype=float)
     names = {
         name: pd.Categorical(trials[name].repeat(counts))
         if name != "seed"
         else trials[name].repeat(counts).to_numpy()
-        for name in NAMES
+        for name in TRIAL_COLUMNS
     }
-    found = pd.concat([pd.DataFrame(names), joined], axis=1)
-    return found.astype({"episode": int})
+    frame = pd.concat([pd.DataFrame(names), joined], axis=1)
+    return frame.astype({"episode": int})
 
 
 def _require_order(episodes: Frame, trials: Frame) -> None:
-    """Episodes 1, 2, ... of every run: a file that two programs wrote to is not read as one."""
-    place = episodes.groupby("run", observed=True, sort=False).cumcount() + 1
-    wrong = episodes[episodes["episode"].to_numpy() != place.to_numpy()]
+    """Check that every run has episodes 1, 2, …. Two processes may have written to one file."""
+    expected_numbers = episodes.groupby("run", observed=True, sort=False).cumcount() + 1
+    wrong = episodes[episodes["episode"].to_numpy() != expected_numbers.to_numpy()]
     if len(wrong):
-        run, found = wrong["run"].iloc[0], wrong["episode"].iloc[0]
+        run, number = wrong["run"].iloc[0], wrong["episode"].iloc[0]
         folder = trials.set_index("run")["folder"][run]
-        expected = f"episodes in their order, {place[wrong.index[0]]} next"
-        raise ArgumentError("folder", expected, f"{found} in {folder}/episodes.csv")
+        expected = f"episodes in their order, {expected_numbers[wrong.index[0]]} next"
+        raise ArgumentError("folder", expected, f"{number} in {folder}/episodes.csv")
 
 
-def _count(episodes: Frame, trials: Frame) -> None:
-    """Numbers of each trial, as columns; NaN where a run does not store them."""
-    for column in COUNTED:
+def _add_trial_numbers(episodes: Frame, trials: Frame) -> None:
+    """Add the numbers of each trial as columns; NaN if a run does not store them."""
+    for column in EPISODE_COLUMNS:
         if column not in episodes:
             episodes[column] = np.nan
     episodes["gain"] = episodes["gain_reward"] + episodes["gain_transition"]
     episodes["seconds"] = episodes["plan_seconds"] + episodes["update_seconds"]
-    # Minimum, where NaN stays NaN: both sets held the truth.
+    # Whether both sets contain the truth. The minimum keeps NaN.
     episodes["covered"] = np.minimum(episodes["covered_reward"], episodes["covered_transition"])
     runs = episodes.groupby("run", observed=True, sort=False)
-    warm = episodes[episodes["episode"] > COLD].groupby("run", observed=True, sort=False)
+    compiled = episodes[episodes["episode"] > COMPILING_EPISODES]
+    compiled_runs = compiled.groupby("run", observed=True, sort=False)
     slopes = {
         run: slope(group["episode"].to_numpy(), group["cumulative_regret"].to_numpy())
         for run, group in runs[["episode", "cumulative_regret"]]
@@ -318,8 +374,8 @@ def _count(episodes: Frame, trials: Frame) -> None:
         "last_return": runs["return"].last(skipna=False),
         "mean_return": runs["return"].mean(),
         "coverage": runs["covered"].mean(),
-        "seconds": warm["seconds"].median(),
+        "seconds": compiled_runs["seconds"].median(),
     }
-    for name, found in numbers.items():
-        trials[name] = trials["run"].map(found).astype(float)
+    for name, by_run in numbers.items():
+        trials[name] = trials["run"].map(by_run).astype(float)
     trials["episodes"] = trials["episodes"].fillna(0).astype(int)

@@ -1,4 +1,4 @@
-"""Figures as files: one style, three formats, the same bytes for the same results."""
+"""Render figures to files: one style, three formats. The same results give the same bytes."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from typing import Any
 
 from kernelmdp.report.fonts import family
 
+#: Settings of Matplotlib for all figures.
 STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -18,22 +19,31 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "axes.unicode_minus": False,
     "savefig.dpi": 160,
-    # Text stays text: smaller, sharp, and found by a search.
+    # Text is stored as text. Files are then smaller, and text can be searched.
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
-    # The same results give the same file.
+    # A fixed salt, so that the same results give the same file.
     "svg.hashsalt": "kernelmdp",
 }
+#: The formats of figures: for papers, for the page, and for everything else.
 FORMATS = ("pdf", "svg", "png")
 
 
-def rendered(
+def render(
     draw: Callable[[Any], Any], formats: Sequence[str] = FORMATS, width: float = 4.8
 ) -> dict[str, bytes]:
-    """The bytes of a figure in each format; ``draw`` gets the axes.
+    """Render a figure.
 
-    The legend goes below, where it hides nothing. All places are given, in inches: to search for
-    them would take most of the time.
+    The legend is below the axes, where it hides nothing. All positions are computed here, in
+    inches. A layout engine that searches for them would take most of the time.
+
+    Args:
+        draw: A function that draws on axes.
+        formats: The formats.
+        width: The width in inches.
+
+    Returns:
+        The content of a file in each format.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -52,15 +62,23 @@ def rendered(
             (0.7 / width, below / height, 1 - 0.8 / width, 1 - (below + 0.3) / height)
         )
         if labels:
-            place = {"loc": "lower left", "bbox_to_anchor": (0.1 / width, 0.02)}
-            figure.legend(handles, labels, ncols=columns, borderpad=0, **place)
-        return _saved(figure, formats)
+            position = {"loc": "lower left", "bbox_to_anchor": (0.1 / width, 0.02)}
+            figure.legend(handles, labels, ncols=columns, borderpad=0, **position)
+        return _save(figure, formats)
 
 
-def rendered_panels(
+def render_panels(
     draws: Sequence[Callable[[Any], Any]], formats: Sequence[str] = FORMATS
 ) -> dict[str, bytes]:
-    """The bytes of a figure of several panels, up to three in a row."""
+    """Render a figure of several panels, up to three in a row.
+
+    Args:
+        draws: A function for each panel, which draws on axes.
+        formats: The formats.
+
+    Returns:
+        The content of a file in each format.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -74,17 +92,17 @@ def rendered_panels(
             draw(panel)
         for panel in panels[len(draws) :]:
             panel.set_axis_off()
-        return _saved(figure, formats)
+        return _save(figure, formats)
 
 
-def _saved(figure: Any, formats: Sequence[str]) -> dict[str, bytes]:
-    found = {}
+def _save(figure: Any, formats: Sequence[str]) -> dict[str, bytes]:
+    files = {}
     for form in formats:
         buffer = io.BytesIO()
-        # Dates would make every file another one.
-        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-        packed: Any = {"pil_kwargs": {"compress_level": 1}} if form == "png" else {}
-        figure.savefig(buffer, format=form, metadata=dated, **packed)
-        found[form] = buffer.getvalue()
-        figure.set_layout_engine("none")  # places that were found hold for every format
-    return found
+        # No dates, so that the same results give the same file.
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+        compression: Any = {"pil_kwargs": {"compress_level": 1}} if form == "png" else {}
+        figure.savefig(buffer, format=form, metadata=metadata, **compression)
+        files[form] = buffer.getvalue()
+        figure.set_layout_engine("none")  # The layout of the first format serves all of them.
+    return files

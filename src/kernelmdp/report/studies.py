@@ -1,4 +1,4 @@
-"""What a study's ``manifest.json`` says: how many runs there are to be, and what made them."""
+"""Read the ``manifest.json`` of a study: its planned trials, and how it was made."""
 
 import dataclasses
 import json
@@ -7,49 +7,77 @@ from typing import Any
 
 from kernelmdp.errors import ArgumentError
 
-NAME, FORMAT, TRIALS = "manifest.json", "kernelmdp study", "trials"
+#: The file of the manifest in the folder of a study.
+MANIFEST_FILE = "manifest.json"
+#: Marks a file as a manifest.
+FORMAT = "kernelmdp study"
+#: The folder of the runs, inside the folder of the study.
+TRIALS_FOLDER = "trials"
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredStudy:
-    """One folder of trials."""
+    """A study as its manifest describes it.
+
+    Attributes:
+        folder: The folder of the study.
+        name: Its name.
+        episodes: The planned number of episodes of each trial.
+        trials: The names of the trials, which are those of their folders.
+        made: Command, time, versions and git state, as pairs of a name and a text.
+    """
 
     folder: pathlib.Path
     name: str
-    #: Of every trial, when it is finished.
     episodes: int
-    #: Names of the trials, which are those of their folders.
     trials: tuple[str, ...]
-    #: Command, versions and state of git, in words.
     made: tuple[tuple[str, str], ...]
 
-    def waiting(self, runs: list[pathlib.Path]) -> list[str]:
-        """Trials that have no folder yet."""
+    def not_begun(self, runs: list[pathlib.Path]) -> list[str]:
+        """List the trials that have no folder yet.
+
+        Args:
+            runs: The folders of the runs that exist.
+
+        Returns:
+            The names of the other trials.
+        """
         begun = {path.resolve() for path in runs}
-        place = self.folder / TRIALS
-        return [name for name in self.trials if (place / name).resolve() not in begun]
+        folder = self.folder / TRIALS_FOLDER
+        return [name for name in self.trials if (folder / name).resolve() not in begun]
 
 
 def read_study(path: pathlib.Path) -> StoredStudy | None:
-    """The study of a manifest; None for a file of that name that is something else's."""
+    """Read a manifest.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The study, or None if another program wrote a file of this name.
+
+    Raises:
+        ArgumentError: If the manifest cannot be read.
+    """
     try:
-        found = json.loads(path.read_text())
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
+        manifest = json.loads(path.read_text())
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             return None
-        trials = tuple(str(trial["name"]) for trial in found["trials"])
-        made: dict[str, Any] = found.get("made") or {}
+        trials = tuple(str(trial["name"]) for trial in manifest["trials"])
+        made: dict[str, Any] = manifest.get("made") or {}
         return StoredStudy(
-            path.parent, str(found["name"]), int(found["episodes"]), trials, _made(made)
+            path.parent, str(manifest["name"]), int(manifest["episodes"]), trials, _as_texts(made)
         )
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ArgumentError("folder", f"a {NAME} that can be read ({error})", path) from None
+        expected = f"a {MANIFEST_FILE} that can be read ({error})"
+        raise ArgumentError("folder", expected, path) from None
 
 
-def _made(made: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def _as_texts(made: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     versions, git = made.get("versions") or {}, made.get("git")
-    words = {"command": str(made.get("command", "")), "time": str(made.get("time", ""))}
-    words["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
+    texts = {"command": str(made.get("command", "")), "time": str(made.get("time", ""))}
+    texts["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
     if git:
         changed = ", with changes" if git.get("changed") else ""
-        words["git"] = f"{git.get('commit')}{changed}"
-    return tuple((name, text) for name, text in words.items() if text)
+        texts["git"] = f"{git.get('commit')}{changed}"
+    return tuple((name, text) for name, text in texts.items() if text)

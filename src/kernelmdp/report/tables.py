@@ -1,4 +1,4 @@
-"""Tables as text, CSV, Markdown and LaTeX, numbers with their intervals."""
+"""Format tables as text, CSV, Markdown and LaTeX, with intervals."""
 
 import math
 from typing import Any
@@ -6,9 +6,11 @@ from typing import Any
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report.reading import Frame
 
-#: Columns that have an interval, in columns of their own named "… low" and "… high".
+#: Columns with an interval. Its ends are in columns named "… low" and "… high".
 ESTIMATES = ("mean", "median", "iqm", "slope", "difference")
+#: Columns that are shown in per cent.
 SHARES = ("coverage", "first better")
+#: LaTeX for characters that are special there, or that a number may contain.
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -28,8 +30,15 @@ LATEX = {
 }
 
 
-def cells(frame: Frame) -> tuple[list[str], list[list[str]]]:
-    """A frame of ``summaries`` for people: header and rows, an estimate with its interval."""
+def table_cells(frame: Frame) -> tuple[list[str], list[list[str]]]:
+    """Format a table of ``summaries`` as texts. An estimate is joined with its interval.
+
+    Args:
+        frame: The table.
+
+    Returns:
+        The header, and the rows of cells.
+    """
     ends = {f"{name} {end}" for name in ESTIMATES for end in ("low", "high")}
     names = [name for name in frame.columns if name not in ends]
     rows = [[_cell(name, row) for name in names] for row in frame.to_dict("records")]
@@ -37,7 +46,17 @@ def cells(frame: Frame) -> tuple[list[str], list[list[str]]]:
 
 
 def text_table(frame: Frame, form: str = "text") -> str:
-    """The table as "text", "csv" (all digits), "markdown" or "latex".
+    r"""Format a table.
+
+    Args:
+        frame: A table of ``summary`` or ``comparisons``.
+        form: "text", "csv" (with all digits), "markdown" or "latex".
+
+    Returns:
+        The text.
+
+    Raises:
+        ArgumentError: If there is no such format.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame([{"agent": "a_1", "mean": 2.0, "mean low": 1.5, "mean high": 2.25}])
@@ -46,11 +65,11 @@ def text_table(frame: Frame, form: str = "text") -> str:
     |---|---|
     | a_1 | 2.00 [1.50, 2.25] |
     >>> print(text_table(frame, "latex").splitlines()[3])
-    a\\_1 & 2.00 [1.50, 2.25] \\\\
+    a\_1 & 2.00 [1.50, 2.25] \\
     """
     if form == "csv":
         return frame.to_csv(index=False)
-    header, rows = cells(frame)
+    header, rows = table_cells(frame)
     if form == "text":
         return _aligned(header, rows)
     if form == "markdown":
@@ -60,8 +79,16 @@ def text_table(frame: Frame, form: str = "text") -> str:
     raise ArgumentError("form", "text, csv, markdown or latex", repr(form))
 
 
-def number(value: Any, digits: int = 3) -> str:
-    """A number as people read it: so many digits that count, no exponent where none is needed."""
+def format_number(value: Any, digits: int = 3) -> str:
+    """Format a number with some significant digits, without an exponent from 0.001 to a million.
+
+    Args:
+        value: The number.
+        digits: The number of significant digits.
+
+    Returns:
+        The text; "–" for NaN.
+    """
     value = float(value)
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
@@ -72,11 +99,20 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value:,.{places}f}".replace("-", "−")
 
 
-def estimate(value: float, low: float, high: float) -> str:
-    """A number with its interval; one seed has none."""
+def format_estimate(value: float, low: float, high: float) -> str:
+    """Format a number with its interval.
+
+    Args:
+        value: The number.
+        low: The lower end of the interval; NaN if there is none, as for one seed.
+        high: The upper end.
+
+    Returns:
+        The text.
+    """
     if not (math.isfinite(low) and math.isfinite(high)):
-        return number(value)
-    return f"{number(value)} [{number(low)}, {number(high)}]"
+        return format_number(value)
+    return f"{format_number(value)} [{format_number(low)}, {format_number(high)}]"
 
 
 def _title(name: str) -> str:
@@ -87,11 +123,11 @@ def _title(name: str) -> str:
 def _cell(name: str, row: dict[str, Any]) -> str:
     value = row[name]
     if name in ESTIMATES:
-        return estimate(value, row[f"{name} low"], row[f"{name} high"])
+        return format_estimate(value, row[f"{name} low"], row[f"{name} high"])
     if name in SHARES:
         return "–" if math.isnan(value) else f"{value:.0%}"
     if isinstance(value, float):
-        return number(value)
+        return format_number(value)
     return str(value)
 
 
@@ -106,7 +142,7 @@ def _aligned(header: list[str], rows: list[list[str]]) -> str:
 
 def _markdown(header: list[str], rows: list[list[str]]) -> str:
     def line(texts: list[str]) -> str:
-        # What would end a cell, or be markup.
+        # Escape what would end a cell or be markup.
         safe = (
             text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for text in texts
         )
