@@ -99,8 +99,8 @@ def test_table_of_whole_numbers():
     "domain", [BOX, TABLE, JOINED, SWAPPED, join(a=TABLE, b=FiniteSet.range(2))]
 )
 def test_spread_is_inside_and_repeatable(domain):
-    points = domain.spread(64)
-    np.testing.assert_array_equal(points, domain.spread(64))
+    points = domain.spread_points(64)
+    np.testing.assert_array_equal(points, domain.spread_points(64))
     assert points.shape[1] == domain.dimension
     assert np.max(domain.distance_outside(points)) <= 1e-12
     if domain.finite:
@@ -110,7 +110,7 @@ def test_spread_is_inside_and_repeatable(domain):
 
 
 def test_spread_fills_the_box():
-    points = BOX.spread(256)
+    points = BOX.spread_points(256)
     assert corners(BOX) <= rows(points)
     cells = np.floor((points - [-1, 0]) / [0.5, 1.0] * (1 - 1e-9))
     assert len(rows(cells)) == 16  # every cell of a 4 × 4 grid
@@ -118,7 +118,7 @@ def test_spread_fills_the_box():
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4, 6])
 def test_spread_visits_every_face(dimension):
-    points = Box([0] * dimension, [1] * dimension).spread(512)
+    points = Box([0] * dimension, [1] * dimension).spread_points(512)
     for axis in range(dimension):
         others = np.delete(points, axis, axis=1)
         for side in (0.0, 1.0):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.envs.pendulum import PendulumDynamics
-from kernelmdp.numerics.modules import KEPT, jit
+from kernelmdp.numerics.modules import PROGRAM_CACHE_SIZE, jit
 
 
 class Agent:
@@ -21,13 +21,13 @@ def test_programs_of_what_is_gone_are_not_kept():
         return x + 1
 
     made = []
-    for _ in range(KEPT + 5):
+    for _ in range(PROGRAM_CACHE_SIZE + 5):
         agent = Agent()
         made.append(weakref.ref(agent))
         program(agent, jnp.zeros(1))
     del agent
     gc.collect()
-    assert sum(one() is not None for one in made) == KEPT
+    assert sum(one() is not None for one in made) == PROGRAM_CACHE_SIZE
 
 
 def test_programs_are_found_again():

@@ -20,7 +20,7 @@ import numpy as np
 import kernelmdp as km
 from kernelmdp.mdp import MDP, NO_NOISE, MeanModel, Model, Prediction, rollout
 from kernelmdp.mdp.policy import PolicyPlayer
-from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.planners import MPCPlanner
 
 RANK, OUTPUTS, POINTS = 300, 3, 4
@@ -121,7 +121,7 @@ def _totals(mdp, policy, starts, key):
     keys = jax.random.split(key, starts.shape[0])
 
     def one(start, own):
-        return rollout(mdp, changed(policy, key=own), start[None], key=own)[2]
+        return rollout(mdp, replace_fields(policy, key=own), start[None], key=own)[2]
 
     return jnp.sum(jax.vmap(one)(starts, keys), axis=(1, 2))
 

@@ -92,7 +92,7 @@ def one_run(toy: Toy, made: km.GPUCRL, seed: int) -> dict[str, float]:
     truth = problem.mdp(model)
     start = jnp.asarray(toy.start)
     grid = toy.planner.grid(truth)
-    checked = jnp.asarray(problem.points.spread(CHECKED))
+    checked = jnp.asarray(problem.points.spread_points(CHECKED))
     best = policy_values(truth, toy.planner.plan(truth, key=jax.random.key(0)).policy, grid)
     ratios, regrets, widths, gaps = [], [], [], []
     for episode in range(toy.episodes):

@@ -69,7 +69,7 @@ def smooth() -> Toy:
         environment, reward_kernel=kernel, transition_kernel=kernel @ km.kernels.Index(1)
     )
     points = environment.mdp.points
-    centres = jnp.asarray(points.spread(40))
+    centres = jnp.asarray(points.spread_points(40))
     matrix = np.asarray(gram(kernel, centres, centres))
 
     def expansion(rng: np.random.Generator) -> KernelExpansion:

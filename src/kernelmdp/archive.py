@@ -25,7 +25,7 @@ ARRAYS = ("states", "actions", "rewards", "outcomes", "terminated")
 
 
 #: Errors of zipfile, json and NumPy on files that are truncated, of another format or malicious.
-UNREADABLE = (
+READ_ERRORS = (
     zipfile.BadZipFile,
     EOFError,
     KeyError,
@@ -130,7 +130,7 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
                 for name in ARRAYS
             }
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise CheckpointError(f"{file}: not a saved agent of kernelmdp ({error})") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise CheckpointError(f"{file}: not a saved agent of kernelmdp")

@@ -10,7 +10,7 @@ from kernelmdp.errors import ConformanceError
 
 
 @dataclasses.dataclass(frozen=True)
-class Conformance:
+class ConformanceReport:
     """The report of a conformance check in which no promise was broken.
 
     Attributes:
@@ -18,7 +18,7 @@ class Conformance:
         checked: Promises that it keeps.
         skipped: Promises that could not be checked, each with the reason.
 
-    >>> print(Conformance("mine", ("it is symmetric",), ()))
+    >>> print(ConformanceReport("mine", ("it is symmetric",), ()))
     mine: 1 promises kept
       kept     it is symmetric
     """
@@ -72,7 +72,7 @@ class Checklist:
         """
         self.skipped.append(f"{promise}: {reason}")
 
-    def result(self, name: str) -> Conformance:
+    def result(self, name: str) -> ConformanceReport:
         """Return the report of the check.
 
         Args:
@@ -81,4 +81,4 @@ class Checklist:
         Returns:
             All promises recorded so far.
         """
-        return Conformance(name, tuple(self.checked), tuple(self.skipped))
+        return ConformanceReport(name, tuple(self.checked), tuple(self.skipped))

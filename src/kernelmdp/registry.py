@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.numerics.checks import suggested
+from kernelmdp.numerics.checks import with_suggestion
 
 T = TypeVar("T")
 
@@ -73,12 +73,12 @@ class Registry(Mapping[str, T], Generic[T]):
         if name in self._parts:
             return self._parts[name]
         if ":" in name:
-            return imported(name, self.kind)
+            return import_object(name, self.kind)
         for entry in importlib.metadata.entry_points(group=f"kernelmdp.{self.kind}s"):
             if entry.name == name:
                 return self.register(name, entry.load())
         expected = "one of " + ", ".join(map(repr, self._parts)) + ", or module:Name"
-        raise ArgumentError(self.kind, expected, suggested(name, self._parts))
+        raise ArgumentError(self.kind, expected, with_suggestion(name, self._parts))
 
     def name_of(self, part: object) -> str | None:
         """Return the name of a registered part.
@@ -116,7 +116,7 @@ def is_reference(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text) is not None
 
 
-def imported(reference: str, kind: str) -> T:  # type: ignore[type-var]
+def import_object(reference: str, kind: str) -> T:  # type: ignore[type-var]
     """Import the object that ``module:Name`` names.
 
     Modules of the working directory are found too: it is added to ``sys.path``.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.numerics.checks import suggested
+from kernelmdp.numerics.checks import with_suggestion
 
 S = TypeVar("S", bound="Settings")
 
@@ -77,7 +77,7 @@ class Settings:
         for name in settings:
             if name not in names:
                 expected = "settings among " + ", ".join(names)
-                raise ArgumentError(cls.part, expected, suggested(name, names))
+                raise ArgumentError(cls.part, expected, with_suggestion(name, names))
         return cls(**settings)
 
     @classmethod
@@ -91,7 +91,7 @@ class Settings:
         return {field.name: field.metadata.get("meaning", "") for field in fields if field.init}
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Convert a value to the types of JSON and TOML, as far as possible.
 
     Args:
@@ -104,15 +104,15 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {str(name): to_plain(item) for name, item in value.items()}
+    return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def is_plain(value: Any) -> bool:
     """Return whether a value holds nothing but text, numbers, truth values and None.
 
     Args:
-        value: A result of ``plain``.
+        value: A result of ``to_plain``.
 
     Returns:
         Whether it can be saved.
@@ -122,8 +122,8 @@ def is_plain(value: Any) -> bool:
     return all(map(is_plain, value)) if isinstance(value, list) else isinstance(value, PLAIN)
 
 
-def nested(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Turn dotted names into nested mappings; ``flat`` is the inverse.
+def nest(settings: Mapping[str, object]) -> dict[str, Any]:
+    """Turn dotted names into nested mappings; ``flatten`` is the inverse.
 
     ``planner.horizon`` becomes ``horizon`` in the mapping ``planner``. If a part has both a name
     and settings, as in ``planner=mpc`` with ``planner.horizon=20``, it becomes
@@ -135,7 +135,7 @@ def nested(settings: Mapping[str, object]) -> dict[str, Any]:
     Returns:
         The nested settings.
 
-    >>> nested({"planner": "mpc", "planner.horizon": 20, "update": "step"})
+    >>> nest({"planner": "mpc", "planner.horizon": 20, "update": "step"})
     {'planner': {'name': 'mpc', 'horizon': 20}, 'update': 'step'}
     """
     tree: dict[str, Any] = {}
@@ -147,12 +147,12 @@ def nested(settings: Mapping[str, object]) -> dict[str, Any]:
             continue
         outer = tree.get(part, {})
         outer = dict(outer) if isinstance(outer, Mapping) else {"name": outer}
-        tree[part] = outer | nested({inner_name: value})
+        tree[part] = outer | nest({inner_name: value})
     return tree
 
 
-def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn nested mappings into dotted names, as on the command line; ``nested`` is the inverse.
+def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn nested mappings into dotted names, as on the command line; ``nest`` is the inverse.
 
     Args:
         settings: Values by name. A value may be a mapping, whose "name" is that of a part.
@@ -160,7 +160,7 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         The values by dotted name.
 
-    >>> flat({"planner": {"name": "mpc", "horizon": 20}, "update": "step"})
+    >>> flatten({"planner": {"name": "mpc", "horizon": 20}, "update": "step"})
     {'planner': 'mpc', 'planner.horizon': 20, 'update': 'step'}
     """
     dotted: dict[str, Any] = {}
@@ -168,6 +168,6 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             dotted[name] = value
             continue
-        for inner_name, inner_value in flat(value).items():
+        for inner_name, inner_value in flatten(value).items():
             dotted[name if inner_name == "name" else f"{name}.{inner_name}"] = inner_value
     return dotted

@@ -117,7 +117,7 @@ def test_psrl_is_thompson_sampling_of_a_linear_bandit():
 def test_no_arm_of_a_box_beats_the_optimum(name):
     environment = km.envs.make(name, seed=1)
     best = environment.optimal_value()
-    arms = jax.numpy.asarray(environment.mdp.points.spread(20_000))
+    arms = jax.numpy.asarray(environment.mdp.points.spread_points(20_000))
     assert float(jax.numpy.max(environment.known_reward(arms))) <= best.value + best.error
 
 

@@ -226,7 +226,7 @@ def test_radii_are_in_units_of_the_state(planner, confidence):
     agent = pendulum(km.GPUCRL, **words)
     agent.learn(1, progress=False)
     sets, family = agent.plausible()
-    points = jnp.asarray(agent.problem.points.spread(20))
+    points = jnp.asarray(agent.problem.points.spread_points(20))
     prediction, scale = family.model(points), np.asarray(agent.beliefs.scale)
     widest = np.asarray(sets.half_widths(points)[1])
     if prediction.radius is not None:

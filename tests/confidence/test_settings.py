@@ -10,7 +10,7 @@ import kernelmdp as km
 from kernelmdp.confidence import Confidence, as_confidence
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Gaussian, Uniform
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 
 from .problems import BOX, beliefs, data
 
@@ -75,8 +75,8 @@ def test_an_error_that_is_not_known_is_not_covered(setting):
     """Inducing points: the sets are finite and claim nothing."""
     sure = Confidence(norm_reward=1.0, norm_transition=1.0, setting=setting)
     exact = beliefs("se(0.5) @ index(2)")
-    unknown = changed(exact.transition, error=math.inf, error_kind="inducing")
-    sets = sure.sets(changed(exact, transition=unknown), episode=1, **COMMON)
+    unknown = replace_fields(exact.transition, error=math.inf, error_kind="inducing")
+    sets = sure.sets(replace_fields(exact, transition=unknown), episode=1, **COMMON)
     plain = sure.sets(exact, episode=1, **COMMON)
     assert not sets.coverage.covered
     assert "transition is learned on inducing points" in str(sets.coverage)

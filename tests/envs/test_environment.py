@@ -35,7 +35,7 @@ def test_what_every_environment_has(name):
     assert all(a <= b for a, b in zip(coarse, fine, strict=True))
     assert len(env.grid.nodes) == math.prod(coarse)
     assert env.actions.shape[1] == env.mdp.actions.dimension
-    points = jnp.asarray(env.mdp.points.spread(50))
+    points = jnp.asarray(env.mdp.points.spread_points(50))
     np.testing.assert_array_equal(env.known_reward(points), env.mdp.model(points).reward)
     episode = play(env.mdp, UniformPolicy(env.mdp.actions, KEY), env.draw_start(KEY), key=KEY)
     assert episode.states.shape == (env.mdp.horizon + 1, m)

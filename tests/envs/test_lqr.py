@@ -127,7 +127,7 @@ def test_whole_spaces():
     assert space.dimension == 2
     assert not space.finite
     assert np.isinf(space.bounds[1]).all()
-    assert np.abs(space.spread(50)).max() <= 3
+    assert np.abs(space.spread_points(50)).max() <= 3
     points = np.array([[1e9, -5.0]])
     np.testing.assert_array_equal(space.nearest(points), points)
     space.require_inside("states", points)
@@ -135,7 +135,7 @@ def test_whole_spaces():
         with pytest.raises(DomainError, match="states"):
             space.require_inside("states", np.array([[0.0, wrong]]))
     both = join(state=space, action=Box([-1.0], [1.0]))
-    spread = both.spread(64)
+    spread = both.spread_points(64)
     assert spread.shape[1] == 3
     assert np.isfinite(spread).all()
     assert np.abs(spread[:, 2]).max() <= 1
@@ -182,7 +182,7 @@ def test_optimistic_plans_of_confidence_sets(reward, cross, rng):
     env = lqr_2d(cross=cross)
     problem, beliefs = beliefs_after(env, 400, 0, reward)
     sets = sets_of(env, problem, beliefs, "valid")
-    points = jnp.asarray(problem.points.spread(200))
+    points = jnp.asarray(problem.points.spread_points(200))
     assert sets.contains(env.mdp.model, points)
     # The quadratic majorant of the reward's width.
     width = np.asarray(sets.plausible.quadratic_width())

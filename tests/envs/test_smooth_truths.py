@@ -37,7 +37,7 @@ def test_norms_are_exact_and_sups_in_their_bands(name, m, seed):
     total = sum(squared_norm(part) for part in parts)
     assert env.problem.norm_transition == pytest.approx(math.sqrt(total), rel=1e-9)
     assert total == pytest.approx(m * NORMS[m][1] ** 2, rel=1e-9)
-    prediction = env.mdp.model(jnp.asarray(env.mdp.points.spread(4000)))
+    prediction = env.mdp.model(jnp.asarray(env.mdp.points.spread_points(4000)))
     assert np.abs(prediction.reward).max() < REWARD_SUP_RANGE[1] + 0.02
     assert np.abs(prediction.state).max() < TRANSITION_SUP_RANGE[1] + 0.02
     low, high = env.mdp.reward_range
@@ -53,7 +53,7 @@ def test_a_given_norm_scales_the_function():
 @pytest.mark.parametrize("name", ["rkhs", "gp-prior"])
 def test_seeds_choose_instances(name):
     # A fresh making, not the one kept: the same seed has to draw the same functions again.
-    points = jnp.asarray(unit_points(instance(name).mdp.states.dimension).spread(16))
+    points = jnp.asarray(unit_points(instance(name).mdp.states.dimension).spread_points(16))
     first, again, other = instance(name, 0), make(name, seed=0), instance(name, 3)
     for pick in (lambda e: e.mdp.model(points).reward, lambda e: e.mdp.model(points).state):
         np.testing.assert_array_equal(pick(first), pick(again))

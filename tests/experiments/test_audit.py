@@ -13,7 +13,7 @@ import kernelmdp as km
 from kernelmdp import archive, cli
 from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.experiments import RunConfig, audit, run
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.report import read_bound, read_columns
 from tests.columns import COLUMNS
 
@@ -74,7 +74,7 @@ def play_with(monkeypatch, factor, *, stored):
     def narrow(self):
         sets, _ = real(self)
         betas = {n: factor * getattr(sets, n) for n in ("beta_reward", "beta_transition")}
-        sets = changed(sets, plausible=changed(sets.plausible, **betas))
+        sets = replace_fields(sets, plausible=replace_fields(sets.plausible, **betas))
         return sets, sets.family(self.problem.mdp(sets.plausible))
 
     def diagnostics(self):

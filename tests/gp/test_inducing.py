@@ -9,7 +9,7 @@ import pytest
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp.inducing_engine import ARDKernels, inducing_posterior, select_inducing_points
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 
 from .dense import Projected, assert_matches
 
@@ -151,7 +151,7 @@ def test_conditioning_counts_the_noise_it_is_given(case):
     first = inducing_posterior(shape, x[:10], np.ones(10), x[:20], y[:20], scalar=False, block=16)
     noises = np.tile(np.asarray(shape.noise) ** 2, (N, 1))
     noises[20:] = [0.3, 0.7]
-    noisier = changed(first, noise_variance=jnp.array([0.3, 0.7]))
+    noisier = replace_fields(first, noise_variance=jnp.array([0.3, 0.7]))
     assert_matches(noisier.condition(x[20:], y[20:]), projected(case, 10, noises), z, 1e-6)
 
 

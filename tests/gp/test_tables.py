@@ -28,7 +28,7 @@ def test_means_are_counts_and_so_are_deviations_and_gain(rng):
     assert isinstance(prior.engines[0], TableEngine)
     assert prior.engine == "finite rank"
     posterior = prior.condition(points, np.eye(STATES)[after])
-    where = CELLS.spread(1)
+    where = CELLS.spread_points(1)
     mean, std = posterior.predict(where)
     seen = np.zeros((STATES, ACTIONS, STATES))
     np.add.at(seen, (points[:, 0].astype(int), points[:, 1].astype(int), after), 1.0)
@@ -52,7 +52,7 @@ def test_the_same_as_any_other_engine(rng):
     table, exact = (
         p.condition(points[:20], targets[:20]).condition(points[20:], targets[20:]) for p in kinds
     )
-    where = CELLS.spread(1)
+    where = CELLS.spread_points(1)
     for ours, theirs in zip(table.predict(where), exact.predict(where), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-10)
     np.testing.assert_allclose(table.covariance(where), exact.covariance(where), atol=1e-10)
@@ -64,7 +64,7 @@ def test_draws_are_one_function_with_the_posterior_law(rng):
     posterior = km.gp.posterior(onehot(), noise_variance=0.5, domain=CELLS).condition(
         points, targets
     )
-    where = CELLS.spread(1)
+    where = CELLS.spread_points(1)
     function = posterior.sample(key=jax.random.key(1))
     assert jnp.array_equal(function(where), function(where))
     keys = jax.random.split(jax.random.key(0), 400)

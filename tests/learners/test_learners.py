@@ -92,7 +92,7 @@ def test_updates_of_fixed_kernels_compile_and_scan(name):
         return jax.lax.scan(one, arrays, stacked)[0]
 
     found = eqx.combine(scanned(arrays, tuple(stacked)), static)
-    points = jnp.asarray(env.problem.points.spread(30))
+    points = jnp.asarray(env.problem.points.spread_points(30))
     for one, other in zip(
         found.beliefs.predict_state(points), looped.beliefs.predict_state(points), strict=True
     ):
@@ -125,7 +125,7 @@ def test_least_squares_find_the_matrices():
     learner, state = LinearQuadratic(), LinearQuadratic().init(env.problem, key=KEY)
     for episode in some_episodes(env, 200):
         state = learner.update(state, episode, key=KEY)
-    points = jnp.asarray(env.problem.points.spread(20))
+    points = jnp.asarray(env.problem.points.spread_points(20))
     truth, found = env.mdp.model(points), learner.mean(state).model(points)
     np.testing.assert_allclose(found.state, truth.state, atol=0.05)
     np.testing.assert_allclose(found.reward, truth.reward, atol=0.05)

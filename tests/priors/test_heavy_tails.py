@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from kernelmdp.mdp import Gaussian, StudentT
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.priors import HeavyTails, diagnostics, heavy_tails
 from kernelmdp.priors.heavy_tails import ROOM, StudentPosterior, with_rows
 from kernelmdp.priors.sufficient_statistics import Statistics
@@ -106,7 +106,7 @@ def test_chains_are_warm_started(one_segment):
     start, _ = PRIOR.start(columns, toy.setting(StudentT(toy.SIZE)), "reward", key=key)
     first, _ = PRIOR.update(start, features, targets, key=key)
     again, _ = PRIOR.update(start, features, targets, key=key)
-    run_segment = (changed(start[0], positions=start[0].positions + 1.0), start[1])
+    run_segment = (replace_fields(start[0], positions=start[0].positions + 1.0), start[1])
     other, _ = PRIOR.update(run_segment, features, targets, key=key)
     assert np.array_equal(first[0].positions, again[0].positions)
     assert not np.array_equal(first[0].positions, other[0].positions)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 import kernelmdp as km
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.priors import Hyperparameters
 from kernelmdp.priors.hyperparameters import (
     SHORTER,
@@ -41,7 +41,9 @@ def told(targets):
     """After seeing these targets (n,)."""
     columns = started().columns
     features = columns.features(toy.POINTS)
-    return changed(started(), statistics=Statistics.none(columns).after(features, targets[:, None]))
+    return replace_fields(
+        started(), statistics=Statistics.none(columns).after(features, targets[:, None])
+    )
 
 
 @functools.cache
@@ -52,7 +54,7 @@ def program():
         chain_key, draw_key, start_key = jax.random.split(key, 3)
         own = told(targets)
         starts = own.spreads[None, :] * jax.random.normal(start_key, (DRAWS, 3))
-        own = changed(own, positions=starts)
+        own = replace_fields(own, positions=starts)
         _, positions, found = _chains(PRIOR, own, STEPS, chain_key)
         keys = jax.random.split(draw_key, DRAWS)
         drawn = jax.vmap(lambda t, k: draw_given(PRIOR, own, t, key=k)[:, 0])(positions, keys)

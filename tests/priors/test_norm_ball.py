@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.priors import NormBall, norm_ball
 from kernelmdp.priors.norm_ball import _reject, _slices
 from kernelmdp.priors.weight_space import weight_space_function
@@ -31,7 +31,7 @@ def test_quadrature_and_calibration(method, monkeypatch):
     start, _ = ball.start(columns, toy.setting(), "reward", key=jax.random.key(0))
 
     def one(targets, key):
-        own = changed(start, statistics=start.statistics.after(FEATURES, targets[:, None]))
+        own = replace_fields(start, statistics=start.statistics.after(FEATURES, targets[:, None]))
         if method == "elliptical":
             positions, found = _slices(own, STEPS, key)
             return positions[:, :, 0], found.acceptance

@@ -16,7 +16,7 @@ from kernelmdp.mdp import Noise, Problem
 from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
 from kernelmdp.numerics.checks import choice, float_array, require_finite
-from kernelmdp.registry import imported, is_reference
+from kernelmdp.registry import import_object, is_reference
 from kernelmdp.settings import Settings, setting
 
 #: Number of points at which a known reward function is tried when an agent is made. A few points
@@ -140,7 +140,7 @@ class AgentConfig(Settings):
             changes["reward_noise"] = changes["transition_noise"] = _as_noise_law(self.noise)
         problem = dataclasses.replace(problem, **changes)
         if problem.reward is not None:
-            points = jnp.asarray(problem.points.spread(REWARD_PROBES))
+            points = jnp.asarray(problem.points.spread_points(REWARD_PROBES))
             require_finite("reward", reward_values(problem.reward, points))
         return problem
 
@@ -188,7 +188,7 @@ def _import_kernel(kernel: object) -> Any:
     """Import a kernel given as ``module:Name``; return any other kernel or text unchanged."""
     if not (isinstance(kernel, str) and is_reference(kernel)):
         return kernel
-    target: Any = imported(kernel, "kernel")
+    target: Any = import_object(kernel, "kernel")
     return target() if isinstance(target, type) else target
 
 

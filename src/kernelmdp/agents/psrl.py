@@ -17,7 +17,7 @@ from kernelmdp.errors import ApproximationWarning, ArgumentError
 from kernelmdp.learners import MCMC, FixedKernels, Learner
 from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.checks import positive_number
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.planners import Plan
 from kernelmdp.priors import as_prior
 from kernelmdp.settings import setting
@@ -110,7 +110,7 @@ class PSRL(Agent):
         if self.config.inflate == 1.0:
             return mdp
         mean, factor = self.learner.mean(self.state), jnp.asarray(self._inflation())
-        return changed(mdp, model=InflatedSample(mdp.model, mean.model, factor))
+        return replace_fields(mdp, model=InflatedSample(mdp.model, mean.model, factor))
 
     def _inflation(self) -> float:
         if self.config.inflate != "gp-ts":

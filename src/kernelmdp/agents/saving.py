@@ -19,7 +19,7 @@ from kernelmdp.mdp.episode import as_arrays, from_arrays
 from kernelmdp.planners import PLANNERS, Planner
 from kernelmdp.priors import Prior
 from kernelmdp.registry import Registry, is_reference
-from kernelmdp.settings import is_plain, plain
+from kernelmdp.settings import is_plain, to_plain
 
 #: Classes of agents by name.
 AGENTS = Registry[Any]("agent")
@@ -179,7 +179,7 @@ def _imports(written: Any) -> bool:
 
 
 def _plain_or_none(value: Any) -> Any:
-    written = plain(value)
+    written = to_plain(value)
     return written if is_plain(written) else None
 
 
@@ -195,7 +195,7 @@ def _kernel(value: Any) -> str | None:
 
 def _confidence(value: Any) -> Any:
     if isinstance(value, Confidence):
-        return {"name": "valid"} | plain(value)
+        return {"name": "valid"} | to_plain(value)
     return None if isinstance(value, ConfidenceRule) else _plain_or_none(value)
 
 
@@ -206,7 +206,7 @@ def _planner(value: Any) -> Any:
     name = PLANNERS.name_of(type(value))
     if name is None:
         return None
-    fields = {"name": name} | plain(value)
+    fields = {"name": name} | to_plain(value)
     return fields if is_plain(fields) and _flat_fields(fields) else None
 
 
@@ -223,7 +223,7 @@ def _learner(value: Any) -> Any:
         return None
     default = FittedSettings()
     changed = {
-        name: _kernel(part) if name.endswith("_kernel") else plain(part)
+        name: _kernel(part) if name.endswith("_kernel") else to_plain(part)
         for name in default.meanings()
         if (part := getattr(value.settings, name)) is not getattr(default, name)
         and part != getattr(default, name)
@@ -235,7 +235,7 @@ def _prior(value: Any) -> Any:
     """The name of a prior, or its description unless a part of it is a function."""
     if not isinstance(value, Prior):
         return _plain_or_none(value)
-    written = plain(value.description())
+    written = to_plain(value.description())
     return None if "a function" in written.values() else written
 
 

@@ -19,7 +19,7 @@ from kernelmdp.gp.mean_functions import Mean
 from kernelmdp.gp.posterior import advance
 from kernelmdp.mdp.model import MeanModel, reward_values
 from kernelmdp.numerics.checks import require_finite
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.types import ArrayLike, Key
 
 
@@ -143,11 +143,13 @@ class Beliefs(Module):
                 name: posterior.condition(points, targets[name])
                 for name, posterior in learned.items()
             }
-            return changed(self, **updated)
+            return replace_fields(self, **updated)
         for name, data in (("points", points), ("rewards", rewards), ("outcomes", outcomes)):
             require_finite(name, data)
         advances = _condition(self, points, rewards, outcomes)
-        return changed(self, **{name: learned[name].advanced(*advances[name]) for name in learned})
+        return replace_fields(
+            self, **{name: learned[name].advanced(*advances[name]) for name in learned}
+        )
 
     def cache_at(self, points: ArrayLike, *, limit: int, moments: bool = False) -> "Beliefs":
         """Cache feature values at points that are evaluated often, such as those of a grid.
@@ -168,7 +170,7 @@ class Beliefs(Module):
             return posterior.cache_at(points, moments=moments)
 
         posteriors = {name: cached(posterior) for name, posterior in self.learned.items()}
-        return changed(self, **posteriors)
+        return replace_fields(self, **posteriors)
 
     def mean(self) -> MeanModel:
         """Return the model of the posterior means.
@@ -191,7 +193,7 @@ class Beliefs(Module):
 
     def _without_cache(self) -> "Beliefs":
         posteriors = {name: posterior.without_cache() for name, posterior in self.learned.items()}
-        return changed(self, **posteriors)
+        return replace_fields(self, **posteriors)
 
     def _model_of(self, functions: dict[str, Any]) -> MeanModel:
         """The model with these functions, which use the caches of the posteriors."""

@@ -16,7 +16,7 @@ from kernelmdp.confidence.shapes import SHAPES
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Noise, Problem
-from kernelmdp.numerics.checks import choice, integer, positive_number, suggested
+from kernelmdp.numerics.checks import choice, integer, positive_number, with_suggestion
 from kernelmdp.registry import Registry
 
 #: Settings of the paper: means of bounded RKHS norm, or means drawn from Gaussian processes.
@@ -300,7 +300,7 @@ def as_confidence(
         for name in changes:
             if name not in fields:
                 expected = f"changes to name and {', '.join(fields)}"
-                raise ArgumentError("confidence", expected, suggested(name, fields))
+                raise ArgumentError("confidence", expected, with_suggestion(name, fields))
         return dataclasses.replace(preset, **changes)  # type: ignore[type-var]
     rule = PRESETS.find(default if value is None else value)
     return rule() if callable(rule) else rule

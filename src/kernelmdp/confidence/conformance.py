@@ -9,7 +9,7 @@ from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.rule import ConfidenceRule
 from kernelmdp.confidence.sets import ConfidenceSets
-from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.conformance import Checklist, ConformanceReport
 from kernelmdp.domains import Box, join
 from kernelmdp.gp import posterior
 from kernelmdp.gp.mean_functions import as_mean
@@ -22,7 +22,7 @@ PROBES = 16
 ROWS = 40
 
 
-def check_confidence(rule: ConfidenceRule) -> Conformance:
+def check_confidence(rule: ConfidenceRule) -> ConformanceReport:
     """Check a confidence rule on beliefs about a small system.
 
     Args:
@@ -46,7 +46,7 @@ def check_confidence(rule: ConfidenceRule) -> Conformance:
         for prior_kernel in (kernel, kernel @ Index(1))
     ]
     before = Beliefs(priors[0], priors[1], as_mean("zero", 1, 2), jnp.ones(1))
-    points = jnp.asarray(domain.spread(ROWS))
+    points = jnp.asarray(domain.spread_points(ROWS))
     after = before.condition(points, jnp.sin(points[:, 0]), 0.5 * points[:, 1:])
     arguments: dict[str, Any] = {
         "horizon": 5,

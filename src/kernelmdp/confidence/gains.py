@@ -77,7 +77,7 @@ class _KernelGain:
 
     def __init__(self, kernel: Kernel, domain: Domain, noise: float) -> None:
         self.kernel, self.domain, self.noise = kernel, domain, noise
-        self._certified = dual_certificates.applicable(kernel, domain)
+        self._certified = dual_certificates.is_certifiable(kernel, domain)
         self._bounds: dict[int, float] = {}
 
     def bound(self, n: int) -> float:

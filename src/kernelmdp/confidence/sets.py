@@ -15,7 +15,7 @@ from kernelmdp.confidence.nets import Net
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.weight_engine import WeightEngine
 from kernelmdp.mdp import MDP, Model, Prediction
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 
 #: The reward range where nothing is known: all real numbers.
 EVERYTHING = (-math.inf, math.inf)
@@ -257,7 +257,7 @@ class ConfidenceSets(Module):
         """
         scale = tuple(float(unit) for unit in self.plausible.beliefs.scale)
         stretch = max(new / old for new, old in zip(scale, mdp.metric, strict=True))
-        return changed(
+        return replace_fields(
             mdp,
             model=dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
             metric=scale,

@@ -50,7 +50,7 @@ class Domain(abc.ABC):
         """
 
     @abc.abstractmethod
-    def spread(self, count: int) -> np.ndarray:
+    def spread_points(self, count: int) -> np.ndarray:
         """Return deterministic low-discrepancy points of the domain.
 
         Args:

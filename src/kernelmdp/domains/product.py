@@ -78,7 +78,7 @@ class ProductDomain(Domain):
             np.concatenate([spacing for _, spacing in nets]),
         )
 
-    def spread(self, count: int) -> np.ndarray:
+    def spread_points(self, count: int) -> np.ndarray:
         continuous = [d for _, d in self.factors if not d.finite]
         if not continuous:
             return self.net(count)[0]
@@ -86,7 +86,7 @@ class ProductDomain(Domain):
         high = np.concatenate([d.extent[1] for d in continuous])
         finite_sets = [d.net(count)[0] for _, d in self.factors if d.finite]
         finite_points = _rows(finite_sets) if finite_sets else np.zeros((1, 0))
-        continuous_points = Box(low, high).spread(max(2, count // len(finite_points)))
+        continuous_points = Box(low, high).spread_points(max(2, count // len(finite_points)))
         # The rows have the continuous factors first. Put the columns into the factors' order.
         rows = _rows([continuous_points, finite_points])
         columns: list[np.ndarray] = []

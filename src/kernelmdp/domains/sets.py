@@ -69,7 +69,7 @@ class Box(Domain):
         low, high = self.bounds
         return cartesian(axes), (high - low) / (per_axis - 1)
 
-    def spread(self, count: int) -> np.ndarray:
+    def spread_points(self, count: int) -> np.ndarray:
         low, high = self.bounds
         power = max(1, int(np.ceil(np.log2(count))))
         unit = qmc.Sobol(self.dimension, scramble=True, rng=0).random_base2(power)
@@ -167,7 +167,7 @@ class FiniteSet(Domain):
     def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
         return np.array(self.points), np.zeros(len(self.points[0]))
 
-    def spread(self, count: int) -> np.ndarray:
+    def spread_points(self, count: int) -> np.ndarray:
         return np.array(self.points)
 
     def project(self, positions: Sequence[int]) -> "FiniteSet":
@@ -219,8 +219,8 @@ class Unbounded(Domain):
     def net(self, budget: int) -> tuple[np.ndarray, np.ndarray]:
         raise ArgumentError("domain", "a bounded domain: no finite net covers a whole space", self)
 
-    def spread(self, count: int) -> np.ndarray:
-        return Box(*self.extent).spread(count)
+    def spread_points(self, count: int) -> np.ndarray:
+        return Box(*self.extent).spread_points(count)
 
     def project(self, positions: Sequence[int]) -> "Unbounded":
         return Unbounded(len(positions), self.typical)

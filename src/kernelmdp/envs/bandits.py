@@ -87,7 +87,7 @@ def bandit(
     )
     q = actions.dimension
     if optimum is None and actions.finite:
-        arms = jnp.asarray(actions.spread(1))
+        arms = jnp.asarray(actions.spread_points(1))
         optimal_value = Value(float(jnp.max(reward(arms))), 0.0, "exact")
     elif optimum is not None:
         optimal_value = Value(optimum, 1e-5, "certified")
@@ -114,7 +114,7 @@ def bandit(
 
 def _maximise(reward: Callable[..., Any], actions: Domain) -> Value:
     """Return the largest value found: the best ten of many arms are improved by gradients."""
-    arms = actions.spread(20_000)
+    arms = actions.spread_points(20_000)
     values = np.asarray(reward(jnp.asarray(arms)))
     cost_and_gradient = jax.jit(
         jax.value_and_grad(lambda action: -jnp.sum(reward(action[None, :])))
@@ -154,7 +154,7 @@ def bandit_rkhs(
     norm = positive_number("norm", norm)
     key = jax.random.key(integer("seed", seed, least=0))
     reward = random_expansion(kernel, box, norm=norm, sup_range=(0.5 * norm, norm), key=key)
-    actions = box if arms is None else FiniteSet(box.spread(integer("arms", arms, least=1)))
+    actions = box if arms is None else FiniteSet(box.spread_points(integer("arms", arms, least=1)))
     return bandit(reward, actions, kernel, noise=noise, norm=norm, name="bandit-rkhs")
 
 

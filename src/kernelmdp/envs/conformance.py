@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.conformance import Checklist, ConformanceReport
 from kernelmdp.envs.environment import Environment
 from kernelmdp.errors import KernelMDPError, UnknownPropertyError
 from kernelmdp.kernels.conformance import check_kernel
@@ -19,7 +19,7 @@ EPISODES = 20
 STANDARD_ERRORS = 6.0
 
 
-def check_environment(environment: Environment) -> Conformance:
+def check_environment(environment: Environment) -> ConformanceReport:
     """Check an environment against all promises.
 
     Twenty episodes of random actions are played, and the optimal value is computed.
@@ -41,7 +41,7 @@ def check_environment(environment: Environment) -> Conformance:
     ()
     """
     mdp, checklist = environment.mdp, Checklist()
-    points = jnp.asarray(mdp.points.spread(POINTS))
+    points = jnp.asarray(mdp.points.spread_points(POINTS))
     means = mdp.model(points)
     reward, next_state = np.asarray(means.reward), np.asarray(means.state)
     checklist.require(

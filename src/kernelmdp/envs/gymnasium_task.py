@@ -74,7 +74,7 @@ class GymnasiumTask:
                 states=self.states, actions=self.actions, horizon=self.horizon, name=self.name
             )
             return dataclasses.replace(problem, unbounded=self.unbounded)
-        action_count = len(self.actions.spread(1)) if self.actions.finite else 0
+        action_count = len(self.actions.spread_points(1)) if self.actions.finite else 0
         if not action_count:
             raise ArgumentError("env", "Discrete actions with Discrete observations", self.actions)
         reward_kernel, transition_kernel = table_kernels(self.states.count, action_count)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from kernelmdp.agents import Agent
-from kernelmdp.conformance import Conformance
+from kernelmdp.conformance import ConformanceReport
 from kernelmdp.domains import Domain
 from kernelmdp.envs import Environment, make
 from kernelmdp.errors import ArgumentError, ConformanceError, KernelMDPError
@@ -34,7 +34,7 @@ PROBE_STATES = 8
 TRACE_EVENT = "/jax/core/compile/jaxpr_trace_duration"
 
 
-def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> Conformance:
+def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> ConformanceReport:
     """Check an agent against all promises.
 
     Args:
@@ -69,7 +69,7 @@ def check_agent(make_agent: MakeAgent, *, task: Environment | None = None) -> Co
     _check_predict(reference, checked)
     _check_bad_data(make_agent(task, 0), task, reference, checked)
     _check_saving(make_agent(task, 0), task, reference, checked)
-    return Conformance(reference.name, tuple(checked), tuple(skipped))
+    return ConformanceReport(reference.name, tuple(checked), tuple(skipped))
 
 
 def _check_learn(agent: Agent, checked: list[str], skipped: list[str]) -> Agent:
@@ -221,7 +221,7 @@ def _check_saving(agent: Agent, task: Any, reference: Agent, checked: list[str])
 
 
 def _probe_states(agent: Agent) -> np.ndarray:
-    return agent.problem.states.spread(PROBE_STATES)[:PROBE_STATES]
+    return agent.problem.states.spread_points(PROBE_STATES)[:PROBE_STATES]
 
 
 def _actions(agent: Agent, policy: Any) -> np.ndarray:

@@ -84,7 +84,7 @@ def _posterior_checks(
     checks = [chain_rule(variances, gains, tolerance=gain_error), *variance_lemmas(variances)]
     checks.append(_stored_widths(role, posterior, variances, stored, replayed))
     visited = points.reshape(-1, points.shape[2])[-PAIRS:]
-    spread = np.asarray(replayed.agent.problem.points.spread(len(visited)))[: len(visited)]
+    spread = np.asarray(replayed.agent.problem.points.spread_points(len(visited)))[: len(visited)]
     smoothness = deviation_smoothness(
         posterior,
         _output_kernel(posterior),

@@ -105,7 +105,9 @@ class Recorder:
         self.agent, self.evaluator = agent, evaluator
         #: Whether the learner has diagnostics besides the gains, which are recorded after updates.
         self.diagnoses = agent.learns and not set(agent.learner.columns) <= set(GAINS)
-        self.containment_points = jnp.asarray(agent.problem.points.spread(CONTAINMENT_POINTS))
+        self.containment_points = jnp.asarray(
+            agent.problem.points.spread_points(CONTAINMENT_POINTS)
+        )
 
     def before_update(self, plan: Plan, episode: Episode) -> dict[str, Any]:
         """Collect the numbers of an episode before the agent learns from it.

@@ -24,7 +24,7 @@ from kernelmdp.experiments.run_files import (
 )
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode, Policy, policy_values
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.theory.certificates import episode_gap, one_period_gap
 from kernelmdp.theory.value_lemmas import martingale_differences
 
@@ -159,7 +159,7 @@ def replay(stored: StoredRun) -> ReplayedRun:
     known = replayed.environment is not None and np.isfinite(stored.columns["regret"]).any()
     system: Any = agent.system
     evaluator = system.evaluator() if known else None
-    points = jnp.asarray(agent.problem.points.spread(CONTAINMENT_POINTS))
+    points = jnp.asarray(agent.problem.points.spread_points(CONTAINMENT_POINTS))
     for number, episode in enumerate(stored.history):
         row: dict[str, float] = {"return": episode.total}
         if planned[number]:
@@ -241,4 +241,4 @@ def _with_stored_radii(
     """Return the sets with the stored radii β, with which the episode was played."""
     radii = {name: columns[name][number] for name in ("beta_reward", "beta_transition")}
     stored = {k: np.asarray(v, float) for k, v in radii.items() if math.isfinite(v)}
-    return changed(sets, plausible=changed(sets.plausible, **stored))
+    return replace_fields(sets, plausible=replace_fields(sets.plausible, **stored))

@@ -19,9 +19,9 @@ from kernelmdp.experiments.systems import (
     is_gymnasium_id,
     is_module_reference,
 )
-from kernelmdp.numerics.checks import suggested
+from kernelmdp.numerics.checks import with_suggestion
 from kernelmdp.registry import reference_to
-from kernelmdp.settings import is_plain, nested, plain
+from kernelmdp.settings import is_plain, nest, to_plain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +60,12 @@ class RunConfig:
             object.__setattr__(self, "env", spec["name"])
         for name in ("env", "agent"):
             object.__setattr__(self, name, _name_of(name, getattr(self, name)))
-        settings = nested(self.settings)
+        settings = nest(self.settings)
         names = list(self.agent_class.Config.meanings())
         for name in settings:
             if name not in names:
                 expected = f"settings of {self.agent}: " + ", ".join(names)
-                raise ArgumentError("set", expected, suggested(name, names))
+                raise ArgumentError("set", expected, with_suggestion(name, names))
         # Settings are kept as config.toml holds them: then a run equals its stored configuration.
         object.__setattr__(self, "settings", _as_stored("set", settings))
         object.__setattr__(self, "env_options", _as_stored("env_options", self.env_options))
@@ -136,7 +136,7 @@ def _as_stored(argument: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     stored = {}
     for name, value in settings.items():
         writer = WRITERS.get(name)
-        written = plain(value)
+        written = to_plain(value)
         if not is_plain(written) and writer is not None:
             written = writer(value)
         if not is_plain(written) or (written is None and value is not None):

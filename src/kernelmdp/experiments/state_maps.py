@@ -88,7 +88,7 @@ def _episodes_in(path: pathlib.Path) -> int:
     try:
         with np.load(path, allow_pickle=False) as file:
             return int(file["total"])
-    except archive.UNREADABLE:
+    except archive.READ_ERRORS:
         return -1  # The file is incomplete or of an older format. It is written again.
 
 
@@ -96,7 +96,7 @@ def _grid_states(agent: Agent) -> np.ndarray:
     """Return the states of the maps, (N, m). The last coordinate varies fastest."""
     space = agent.problem.states
     if space.finite:
-        return np.array(space.spread(1))
+        return np.array(space.spread_points(1))
     counts = GRID_STATES_MPC if agent.planner.replans else GRID_STATES
     count = counts[space.dimension]
     axes = [np.linspace(low, high, count) for low, high in zip(*space.extent, strict=True)]

@@ -12,8 +12,8 @@ from typing import Any
 
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.experiments.run_config import RunConfig
-from kernelmdp.numerics.checks import integer, suggested
-from kernelmdp.settings import flat
+from kernelmdp.numerics.checks import integer, with_suggestion
+from kernelmdp.settings import flatten
 
 #: The keys of a study.
 STUDY_KEYS = ("name", "episodes", "seeds", "environments", "agents")
@@ -138,7 +138,7 @@ def _trial(
     except KernelMDPError as error:
         raise ArgumentError("study", f"{where} to be possible", error) from None
     settings = [
-        f"{key}={value}" for key, value in (config.env_options | flat(config.settings)).items()
+        f"{key}={value}" for key, value in (config.env_options | flatten(config.settings)).items()
     ]
     readable = "-".join([config.env, config.agent, f"seed{seed}", *settings])
     safe = re.sub(r"[^\w=.+-]+", "_", readable)[:MAX_NAME_LENGTH]
@@ -150,7 +150,7 @@ def _trial(
 def _require_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in table:
         if key not in known:
-            raise ArgumentError(where, "the keys " + ", ".join(known), suggested(key, known))
+            raise ArgumentError(where, "the keys " + ", ".join(known), with_suggestion(key, known))
 
 
 def _entries(

@@ -32,7 +32,7 @@ def reward_bound(agent: Agent) -> float:
     """
     problem = agent.problem
     if problem.reward is not None:
-        points = np.asarray(problem.points.spread(REWARD_POINTS))
+        points = np.asarray(problem.points.spread_points(REWARD_POINTS))
         return float(np.max(np.abs(np.asarray(problem.reward(points)))))
     if problem.norm_reward is None:
         return math.inf

@@ -23,7 +23,7 @@ from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.factorisation import checked_cholesky, solve_lower, solve_lower_transposed
-from kernelmdp.numerics.modules import chunked, jit
+from kernelmdp.numerics.modules import jit, split_into_chunks
 
 #: Number of points among which centres are chosen. Cost and memory are proportional to it.
 CANDIDATES = 8192
@@ -122,7 +122,7 @@ def _compile(
 ) -> Compilation:
     kernel = unhashed.kernel.astype(jnp.float64)
     use_net = domain.dimension < CERTIFIED_DIMENSION or domain.finite
-    candidates = domain.net(CANDIDATES)[0] if use_net else domain.spread(CANDIDATES)
+    candidates = domain.net(CANDIDATES)[0] if use_net else domain.spread_points(CANDIDATES)
     chosen, residual = pivots(kernel, candidates, tolerance=tolerance, limit=rank_limit)
     if residual > tolerance and len(chosen) == rank_limit:
         raise CompilationError(
@@ -142,7 +142,7 @@ def _compile(
         domain.dimension <= CERTIFIED_DIMENSION and math.isfinite(constants.modulus(spacing / 2))
     )
     if not certified:
-        points = domain.spread(NET // 2)
+        points = domain.spread_points(NET // 2)
     largest, prior = _largest_residual(kernel, jnp.asarray(centres), factor, jnp.asarray(points))
     measured = max(float(largest), 0.0) + ROUNDING * float(prior)
     return Compilation(
@@ -194,5 +194,5 @@ def _largest_residual(kernel: Kernel, centres: Any, factor: Any, points: Any) ->
         prior = variances(kernel, z)
         return jnp.max(prior - jnp.sum(solved**2, axis=0)), jnp.max(prior)
 
-    residual, prior = jax.lax.map(largest, chunked(points, CHUNK))
+    residual, prior = jax.lax.map(largest, split_into_chunks(points, CHUNK))
     return jnp.max(residual), jnp.max(prior)

@@ -22,7 +22,7 @@ from kernelmdp.gp.table_engine import TableEngine
 from kernelmdp.gp.weight_engine import WeightEngine
 from kernelmdp.kernels import Kernel, KernelBase, OutputKernel
 from kernelmdp.kernels.base import IndependentPart
-from kernelmdp.numerics.checks import as_dtype, choice, integer, positive, positive_number
+from kernelmdp.numerics.checks import as_dtype, choice, integer, positive_array, positive_number
 
 #: The engines that a user can choose.
 ENGINES = ("auto", "exact", "finite rank", "compiled")
@@ -95,7 +95,7 @@ def posterior(
     for scalar_kernel in kernel.parts():
         scalar_kernel.require_dimension(dimension)
     outputs = kernel.outputs
-    noise = positive("noise_variance", noise_variance).astype(precision)
+    noise = positive_array("noise_variance", noise_variance).astype(precision)
     if noise.shape not in ((), (1,), (outputs,)):
         raise ShapeError("noise_variance", f"one number or {outputs}", f"{noise.shape[0]} numbers")
     noise = jnp.broadcast_to(noise, (outputs,))

@@ -23,7 +23,7 @@ from kernelmdp.numerics.factorisation import (
     solve_lower,
     solve_lower_transposed,
 )
-from kernelmdp.numerics.modules import in_chunks, jit
+from kernelmdp.numerics.modules import jit, map_chunks
 from kernelmdp.types import Key
 
 #: Smallest capacity in rows.
@@ -54,7 +54,7 @@ class KernelMean(PosteriorFunction):
     coefficients: Float[Array, "c p"]
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        return in_chunks(
+        return map_chunks(
             lambda z: gram(self.kernel, z, self.points) @ self.coefficients, points, CHUNK
         )
 
@@ -82,7 +82,7 @@ class PathwiseSample(PosteriorFunction):
                 self.basis(z) @ self.prior + gram(self.kernel, z, self.points) @ self.coefficients
             )
 
-        return in_chunks(evaluate, points, CHUNK)
+        return map_chunks(evaluate, points, CHUNK)
 
 
 class ExactEngine(Engine):
@@ -199,7 +199,7 @@ class ExactEngine(Engine):
             solved = self._solved(z)
             return solved.T @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=0)
 
-        return in_chunks(moments, points, max(CHUNK, ENTRIES // self.capacity))
+        return map_chunks(moments, points, max(CHUNK, ENTRIES // self.capacity))
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         solved = self._solved(points)

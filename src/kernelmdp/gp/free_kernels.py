@@ -23,8 +23,8 @@ from kernelmdp.gp.hyperpriors import HyperPrior, LogNormalPrior
 from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily, PriorDraw
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
-from kernelmdp.numerics.checks import integer, positive, positive_number
-from kernelmdp.numerics.modules import Module, changed
+from kernelmdp.numerics.checks import integer, positive_array, positive_number
+from kernelmdp.numerics.modules import Module, replace_fields
 from kernelmdp.types import Key
 
 #: Prior of a padding parameter: expressions of other outputs may have more parameters.
@@ -266,7 +266,7 @@ class FreeKernel(KernelFamily):
 
     def output(self, index: int) -> "FreeKernel":
         templates = (self.templates[index % len(self.templates)],)
-        return changed(self, templates=templates, sizes=self.sizes[index][None])
+        return replace_fields(self, templates=templates, sizes=self.sizes[index][None])
 
     def kernels_at(self, logs: Float[Array, "m k"]) -> ExpressionKernels:
         numbers = jnp.exp(logs)
@@ -324,7 +324,7 @@ def free_kernel(
     1
     """
     kernels = [kernel] if isinstance(kernel, Kernel) else list(kernel)
-    size = positive("sizes", np.atleast_1d(np.asarray(sizes, float)))
+    size = positive_array("sizes", np.atleast_1d(np.asarray(sizes, float)))
     dimension = integer("dimension", dimension, least=1)
     if len(kernels) not in (1, size.shape[0]):
         raise ArgumentError("kernel", f"one expression, or {size.shape[0]}", len(kernels))

@@ -35,7 +35,7 @@ from kernelmdp.numerics.factorisation import (
     solve_lower,
     solve_lower_transposed,
 )
-from kernelmdp.numerics.modules import in_chunks, jit
+from kernelmdp.numerics.modules import jit, map_chunks
 from kernelmdp.types import Key
 
 __all__ = [
@@ -72,7 +72,7 @@ class InducingFunction(PosteriorFunction):
             )
             return values if self.prior is None else values + self.prior(x)
 
-        return in_chunks(evaluate, points, self.config.chunk)
+        return map_chunks(evaluate, points, self.config.chunk)
 
 
 class InducingEngine(Engine):
@@ -240,7 +240,7 @@ class InducingEngine(Engine):
             learned = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.variance_root) ** 2, axis=2)
             return mean, jnp.maximum(self.kernels.variances(x) - learned.T, 0.0)
 
-        return in_chunks(moments, points, self.config.chunk)
+        return map_chunks(moments, points, self.config.chunk)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "m n n"]:
         x = self.kernels.embed(points)

@@ -29,7 +29,7 @@ from kernelmdp.numerics.checks import (
     require_finite,
 )
 from kernelmdp.numerics.factorisation import is_traced, require_positive_definite
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.types import Key
 
 
@@ -141,7 +141,7 @@ class Posterior(Module):
                 raise ArgumentError("engine", "finite rank or compiled inside jit", "exact")
             rows = x.shape[0] * self.layout.rows_per_point
             with_room = tuple(engine.reserve(rows) for engine in self.engines)
-            before = changed(self, engines=with_room)
+            before = replace_fields(self, engines=with_room)
         return self.advanced(*advance(before, x, y.astype(self.dtype)))
 
     def advanced(self, engines: tuple[Engine, ...], indicator: Array) -> "Posterior":
@@ -161,7 +161,7 @@ class Posterior(Module):
             "points repeat, or nearly so, with too little noise: raise noise_variance, "
             "use dtype='float64', or a domain on which the kernel compiles",
         )
-        return changed(self, engines=_with_cache_of(after, self.engines))
+        return replace_fields(self, engines=_with_cache_of(after, self.engines))
 
     def predict(self, points: Any) -> tuple[Array, Array]:
         """Compute the mean and the standard deviation of f, without noise.
@@ -283,7 +283,7 @@ class Posterior(Module):
         )
         if moments:
             engines = _with_cache_of(_with_cached_moments(engines), engines)
-        return changed(self, engines=engines)
+        return replace_fields(self, engines=engines)
 
     def without_cache(self) -> "Posterior":
         """Return the same posterior without its cache.
@@ -293,7 +293,9 @@ class Posterior(Module):
         Returns:
             The posterior.
         """
-        return changed(self, engines=tuple(engine.with_cache(None) for engine in self.engines))
+        return replace_fields(
+            self, engines=tuple(engine.with_cache(None) for engine in self.engines)
+        )
 
     def sample_at(self, points: Any, *, key: Key, draws: int = 1) -> Array:
         """Draw values at finitely many points jointly.

@@ -14,7 +14,7 @@ from kernelmdp.gp.mean_functions import Mean
 from kernelmdp.gp.output_layouts import Layout
 from kernelmdp.numerics.checks import as_points
 from kernelmdp.numerics.factorisation import checked_cholesky
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.types import Key
 
 
@@ -58,7 +58,7 @@ class FunctionSample(Module):
         """
         pairs = zip(self.functions, engines, strict=True)
         functions = tuple(function.with_cache(engine.cached) for function, engine in pairs)
-        return changed(self, functions=functions)
+        return replace_fields(self, functions=functions)
 
     # Equality is identity, as for Python functions, so that ``jax.jit(sample)`` works.
     def __eq__(self, other: object) -> bool:

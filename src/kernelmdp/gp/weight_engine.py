@@ -22,8 +22,8 @@ from jaxtyping import Array, Float, Int
 
 from kernelmdp.gp.basis import Basis, BasisCache, MomentCache, from_cache
 from kernelmdp.gp.engine import Engine, PosteriorFunction
-from kernelmdp.numerics.factorisation import cholesky, lower_root, solve_lower, squared_lengths
-from kernelmdp.numerics.modules import changed, in_chunks
+from kernelmdp.numerics.factorisation import cholesky, solve_lower, squared_lengths, triangular_root
+from kernelmdp.numerics.modules import map_chunks, replace_fields
 from kernelmdp.types import Key
 
 #: Number of rows conditioned on at once. The small factor costs the cube of it.
@@ -55,12 +55,12 @@ class WeightFunction(PosteriorFunction):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         def compute(x: Array) -> Array:
-            return in_chunks(lambda z: self.basis(z) @ self.coefficients, x, 4 * CHUNK)
+            return map_chunks(lambda z: self.basis(z) @ self.coefficients, x, 4 * CHUNK)
 
         return from_cache(self.cache, points, lambda values: values @ self.coefficients, compute)
 
     def with_cache(self, cache: BasisCache | None) -> "WeightFunction":
-        return changed(self, cache=cache)
+        return replace_fields(self, cache=cache)
 
 
 class WeightEngine(Engine):
@@ -124,7 +124,7 @@ class WeightEngine(Engine):
         after, _ = lax.scan(step, start, (*pieces, counted.reshape(blocks, BLOCK)))
         if rows >= MANY * self.root.shape[0]:
             # Compared with so many rows this costs little, and later predictions cost a third less.
-            after = dataclasses.replace(after, root=lower_root(after.root), lower=True)
+            after = dataclasses.replace(after, root=triangular_root(after.root), lower=True)
         if self.cache is None or self.moment_cache is None:
             return after
         return dataclasses.replace(after, moment_cache=after._moments_of(self.cache.values))
@@ -189,14 +189,14 @@ class WeightEngine(Engine):
         # For many points a triangular root pays off: it costs r³ once and saves 40 % of N r².
         rank = self.root.shape[0]
         many = rows.shape[0] >= 4 * MANY * rank and rank >= LARGE
-        root = lower_root(self.root) if many and not self.lower else self.root
+        root = triangular_root(self.root) if many and not self.lower else self.root
         panels = PANELS if rank >= LARGE and (many or self.lower) else 1
 
         def moments(chunk: Array) -> tuple[Array, Array]:
             values = basis(chunk)
             return values @ self.weights, squared_lengths(values, root, panels)
 
-        return in_chunks(moments, rows, size)
+        return map_chunks(moments, rows, size)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         rows = self.basis(points) @ self.root
@@ -236,10 +236,10 @@ class WeightEngine(Engine):
         return self.cache
 
     def cache_for(self, points: Float[Array, "n d"]) -> BasisCache:
-        return BasisCache(points, in_chunks(self.basis, points, CHUNK))
+        return BasisCache(points, map_chunks(self.basis, points, CHUNK))
 
     def with_cache(self, cache: BasisCache | None) -> "WeightEngine":
-        return changed(self, cache=cache)
+        return replace_fields(self, cache=cache)
 
     @property
     def factor_to_check(self) -> Array:

@@ -11,8 +11,8 @@ So each w certifies one line in n/λ, which is valid for every n and λ. A ladde
 lines for a geometric sequence of ratios n/λ (its rungs); their minimum is valid too. At the optimal
 design the line touches the gain (Kiefer-Wolfowitz).
 
-The supremum over the domain is bounded from a net by ``KernelConstants.supremum``. If m outputs with kernels
-b_j·k are observed at the same points, f and σ² are sums over j. The b_j are the ``scales``.
+The supremum over the domain is bounded from a net by ``KernelConstants.supremum``. If m outputs with
+kernels b_j·k are observed at the same points, f and σ² are sums over j. The b_j are ``scales``.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ from kernelmdp.gp.compilation import CERTIFIED_DIMENSION, pivots
 from kernelmdp.kernels import Kernel, constants
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.factorisation import cholesky, solve_lower
-from kernelmdp.numerics.modules import chunked, jit
+from kernelmdp.numerics.modules import jit, split_into_chunks
 
 #: Points of the net on which σ²_w is evaluated, by dimension of the domain. A finer net costs more
 #: time and gives a tighter bound on the supremum; the bound is valid for any net.
@@ -99,7 +99,7 @@ class Design:
     weights: np.ndarray
 
 
-def applicable(kernel: Kernel, domain: Domain) -> bool:
+def is_certifiable(kernel: Kernel, domain: Domain) -> bool:
     """Return whether the supremum of σ²_w over the domain can be certified.
 
     It can on finite domains. Elsewhere the domain needs at most ``CERTIFIED_DIMENSION``
@@ -391,5 +391,5 @@ def _dual(
         )
         return jnp.sum(scales) * variances(kernel, x) - jnp.sum(explained, axis=0)
 
-    largest = jnp.max(lax.map(lambda x: jnp.max(variance(x)), chunked(net, NET_CHUNK)))
+    largest = jnp.max(lax.map(lambda x: jnp.max(variance(x)), split_into_chunks(net, NET_CHUNK)))
     return value, weights @ variance(points), largest

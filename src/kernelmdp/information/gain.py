@@ -11,7 +11,7 @@ import numpy as np
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.information import closed_forms, dual_certificates
-from kernelmdp.information.kernel_bounds import composed, series
+from kernelmdp.information.kernel_bounds import composition_bounds, expansion_bounds
 from kernelmdp.kernels import Coregionalised, Independent, Kernel, OutputKernel, OutputSum
 from kernelmdp.numerics.checks import as_points, integer, positive_number
 from kernelmdp.numerics.factorisation import checked_cholesky
@@ -134,7 +134,7 @@ def gain_curve(kernel: Kernel, *, domain: Domain, ns: Any, noise_variance: Any) 
     kernel = kernel.bind(domain.names)
     closed = [_closed_bounds(kernel, domain, n, noise_variance) for n in counts]
     curve = [min(bounds.values(), default=math.inf) for bounds in closed]
-    if dual_certificates.applicable(kernel, domain):
+    if dual_certificates.is_certifiable(kernel, domain):
         ladder = dual_certificates.ladder(kernel, domain)
         curve = [
             min(bound, ladder.bound(n / noise_variance, exactly=False))
@@ -186,12 +186,12 @@ def _of_kernel(
     kernel: Kernel, domain: Domain, n: int, noise_variance: float, designs: bool
 ) -> dict[str, float]:
     bounds = _closed_bounds(kernel, domain, n, noise_variance)
-    if designs and dual_certificates.applicable(kernel, domain):
+    if designs and dual_certificates.is_certifiable(kernel, domain):
         bounds["dual"] = dual_certificates.ladder(kernel, domain).bound(n / noise_variance)
     best = lambda part, part_domain, part_noise: _best(  # noqa: E731
         upper_bounds(part, part_domain, n, part_noise, designs=designs)
     )
-    bounds.update(composed(kernel, domain, noise_variance, best))
+    bounds.update(composition_bounds(kernel, domain, noise_variance, best))
     return {name: value for name, value in bounds.items() if math.isfinite(value)}
 
 
@@ -229,7 +229,7 @@ def _closed_bounds(
             cells=cells, n=n, noise_variance=noise_variance
         )
     if not domain.finite:
-        bounds.update(series(kernel, domain, n, noise_variance))
+        bounds.update(expansion_bounds(kernel, domain, n, noise_variance))
     return bounds
 
 
@@ -247,7 +247,7 @@ def _of_coregionalised(
     }
     total = sum(by_scale[b][1] for b in scales)
     bounds = {f"structured: {'/'.join(sorted({name for name, _ in by_scale.values()}))}": total}
-    if designs and len(set(scales)) > 1 and dual_certificates.applicable(kernel.kernel, domain):
+    if designs and len(set(scales)) > 1 and dual_certificates.is_certifiable(kernel.kernel, domain):
         # The sum above lets every output have its own design. In truth all outputs share one,
         # which makes this bound tighter.
         ladder = dual_certificates.ladder(kernel.kernel, domain, scales)

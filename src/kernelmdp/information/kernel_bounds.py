@@ -1,7 +1,7 @@
 """Bounds on the maximum gain by class of kernel: from its parts, or from a series expansion.
 
 Both functions dispatch on the class of the kernel. Add a rule for your own class of kernels with
-``composed.register`` or ``series.register``.
+``composition_bounds.register`` or ``expansion_bounds.register``.
 """
 
 import functools
@@ -29,7 +29,9 @@ Best: TypeAlias = Callable[[Kernel, Domain, float], tuple[str, float]]
 
 
 @functools.singledispatch
-def composed(kernel: Kernel, domain: Domain, noise_variance: float, best: Best) -> dict[str, float]:
+def composition_bounds(
+    kernel: Kernel, domain: Domain, noise_variance: float, best: Best
+) -> dict[str, float]:
     """Return bounds on the gain of a composite kernel from bounds of its parts.
 
     Args:
@@ -45,7 +47,7 @@ def composed(kernel: Kernel, domain: Domain, noise_variance: float, best: Best) 
     return {}
 
 
-@composed.register
+@composition_bounds.register
 def _of_restricted(
     kernel: Restricted, domain: Domain, noise_variance: float, best: Best
 ) -> dict[str, float]:
@@ -54,7 +56,7 @@ def _of_restricted(
     return {f"restricted: {name}": value}
 
 
-@composed.register
+@composition_bounds.register
 def _of_scaled(
     kernel: Scaled, domain: Domain, noise_variance: float, best: Best
 ) -> dict[str, float]:
@@ -62,7 +64,7 @@ def _of_scaled(
     return {f"scaled: {name}": value}
 
 
-@composed.register
+@composition_bounds.register
 def _of_sum(kernel: Sum, domain: Domain, noise_variance: float, best: Best) -> dict[str, float]:
     (first_name, first_bound), (second_name, second_bound) = (
         best(term, domain, noise_variance) for term in (kernel.left, kernel.right)
@@ -72,7 +74,7 @@ def _of_sum(kernel: Sum, domain: Domain, noise_variance: float, best: Best) -> d
     }
 
 
-@composed.register
+@composition_bounds.register
 def _of_product(
     kernel: Product, domain: Domain, noise_variance: float, best: Best
 ) -> dict[str, float]:
@@ -88,7 +90,9 @@ def _of_product(
 
 
 @functools.singledispatch
-def series(kernel: Kernel, domain: Domain, n: int, noise_variance: float) -> dict[str, float]:
+def expansion_bounds(
+    kernel: Kernel, domain: Domain, n: int, noise_variance: float
+) -> dict[str, float]:
     """Return bounds on the gain of a kernel of the scaled distance, from series expansions.
 
     Args:
@@ -103,13 +107,13 @@ def series(kernel: Kernel, domain: Domain, n: int, noise_variance: float) -> dic
     return {}
 
 
-@series.register
+@expansion_bounds.register
 def _of_matern(kernel: Matern, domain: Domain, n: int, noise_variance: float) -> dict[str, float]:
     sides = _sides(domain, kernel.lengthscale)
     return _fourier(Matern(kernel.nu), sides, n, noise_variance)
 
 
-@series.register
+@expansion_bounds.register
 def _of_squared_exponential(
     kernel: SquaredExponential, domain: Domain, n: int, noise_variance: float
 ) -> dict[str, float]:

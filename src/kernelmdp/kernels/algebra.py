@@ -15,7 +15,7 @@ from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import constants as rules
 from kernelmdp.kernels.base import ATOM, PRODUCT, SUM, Kernel, parenthesised, register_operation
 from kernelmdp.kernels.constants import KernelConstants
-from kernelmdp.numerics.checks import positive
+from kernelmdp.numerics.checks import positive_array
 from kernelmdp.types import Key, Point, Scalar, Vector
 
 
@@ -165,7 +165,7 @@ class Scaled(Kernel):
 
     def __init__(self, kernel: Kernel, factor: Any) -> None:
         self.kernel = kernel
-        self.factor = positive("factor", factor)
+        self.factor = positive_array("factor", factor)
         if self.factor.ndim:
             raise ShapeError("factor", "one number", f"shape {self.factor.shape}")
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.conformance import Checklist, ConformanceReport
 from kernelmdp.domains import Domain
 from kernelmdp.errors import KernelTextError
 from kernelmdp.kernels.base import Kernel
@@ -24,7 +24,7 @@ SLACK = 1e-8
 ERRORS = 6.0
 
 
-def check_kernel(kernel: Kernel, domain: Domain) -> Conformance:
+def check_kernel(kernel: Kernel, domain: Domain) -> ConformanceReport:
     """Check at points of a domain that a kernel keeps the contract of kernels.
 
     A check at finitely many points is no proof. It finds most mistakes.
@@ -51,7 +51,7 @@ def check_kernel(kernel: Kernel, domain: Domain) -> Conformance:
       skipped  draws from the spectral law average to k: not stationary
     """
     bound = kernel.bind(domain.names)
-    x = jnp.asarray(domain.spread(POINTS)[:POINTS], float)
+    x = jnp.asarray(domain.spread_points(POINTS)[:POINTS], float)
     K = np.asarray(bound(x))
     variances = np.asarray(bound.diagonal(x))
     constants = kernel.constants(domain)

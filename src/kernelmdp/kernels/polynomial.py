@@ -12,7 +12,7 @@ from jaxtyping import Array
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels.base import ATOM, Kernel
 from kernelmdp.kernels.constants import KernelConstants, linear_modulus
-from kernelmdp.numerics.checks import integer, positive
+from kernelmdp.numerics.checks import integer, positive_array
 from kernelmdp.types import Point, Scalar, Vector
 
 
@@ -41,7 +41,7 @@ class Constant(Kernel):
     value: Array
 
     def __init__(self, value: Any = 1.0) -> None:
-        self.value = positive("value", value)
+        self.value = positive_array("value", value)
         if self.value.ndim:
             raise ShapeError("value", "one number", f"shape {self.value.shape}")
 

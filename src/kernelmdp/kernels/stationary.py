@@ -18,7 +18,7 @@ from scipy.special import gammaln, kve
 from kernelmdp.errors import ShapeError, UnknownPropertyError
 from kernelmdp.kernels.base import ATOM, Kernel
 from kernelmdp.kernels.constants import KernelConstants
-from kernelmdp.numerics.checks import positive, positive_number
+from kernelmdp.numerics.checks import positive_array, positive_number
 from kernelmdp.types import ArrayLike, Key, Point, Scalar
 
 #: Up to this many coordinates, sums over coordinates are unrolled. The compiler then fuses distance
@@ -85,7 +85,7 @@ class SquaredExponential(Kernel):
     lengthscale: Array
 
     def __init__(self, lengthscale: Any = 1.0) -> None:
-        self.lengthscale = positive("lengthscale", lengthscale)
+        self.lengthscale = positive_array("lengthscale", lengthscale)
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return jnp.exp(self.exponent(x, y))
@@ -150,7 +150,7 @@ class Matern(Kernel):
 
     def __init__(self, nu: float, lengthscale: Any = 1.0) -> None:
         self.nu = positive_number("nu", nu)
-        self.lengthscale = positive("lengthscale", lengthscale)
+        self.lengthscale = positive_array("lengthscale", lengthscale)
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return matern_profile(self.nu, 2 * self.nu * _squared_distance(x, y, self.lengthscale))
@@ -329,8 +329,8 @@ class Periodic(Kernel):
     period: Array
 
     def __init__(self, lengthscale: Any = 1.0, period: Any = 2 * math.pi) -> None:
-        self.lengthscale = positive("lengthscale", lengthscale)
-        self.period = positive("period", period)
+        self.lengthscale = positive_array("lengthscale", lengthscale)
+        self.period = positive_array("period", period)
 
     def pair(self, x: Point, y: Point) -> Scalar:
         return jnp.exp(self.exponent(x, y))

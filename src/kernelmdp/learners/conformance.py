@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import as_confidence
-from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.conformance import Checklist, ConformanceReport
 from kernelmdp.domains import Box
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.kernels import Index, SquaredExponential
@@ -21,7 +21,7 @@ EPISODES = 4
 PROBES = 32
 
 
-def check_learner(learner: Learner, *, problem: Problem | None = None) -> Conformance:
+def check_learner(learner: Learner, *, problem: Problem | None = None) -> ConformanceReport:
     """Check on a small system that a learner keeps the contract of learners.
 
     Args:

@@ -84,7 +84,7 @@ class Counts(Learner):
     def init(self, problem: Problem, *, key: Key) -> CountState:
         if not problem.transition_noise.categorical:
             raise ArgumentError("task", "finite states for counts", repr(problem.states))
-        S, A = len(problem.states.spread(1)), len(problem.actions.spread(1))
+        S, A = len(problem.states.spread_points(1)), len(problem.actions.spread_points(1))
         return CountState(np.zeros((S, A, S)), np.zeros((S, A)), problem)
 
     def update(self, state: CountState, episode: Episode, *, key: Key) -> CountState:

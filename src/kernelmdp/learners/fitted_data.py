@@ -206,7 +206,7 @@ class FittedData(Module):
         known_termination = self.problem.termination is not None and not self.uses_grid
         if self.learns_termination or known_termination:
             return self.points, self.rewards
-        actions = self.problem.actions.spread(3)
+        actions = self.problem.actions.spread_points(3)
         terminal = self.outcomes[self.ended]
         absorbing = state_action(
             np.repeat(terminal, len(actions), axis=0), np.tile(actions, (len(terminal), 1))

@@ -28,7 +28,7 @@ from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
 from kernelmdp.learners.model_wrappers import ClippedReward, RescaledModel, TerminationModel
 from kernelmdp.mdp import MDP, Episode, Gaussian, Noise, Problem
-from kernelmdp.numerics.modules import Module, changed
+from kernelmdp.numerics.modules import Module, replace_fields
 from kernelmdp.types import Key
 
 
@@ -209,10 +209,10 @@ class FittedKernels(Learner):
         """
         data = state.data
         if data.uses_grid:
-            mdp = changed(mdp, states=data.box, metric=tuple(map(float, data.scale)))
+            mdp = replace_fields(mdp, states=data.box, metric=tuple(map(float, data.scale)))
         else:
             scaled = RescaledModel(mdp.model, jnp.asarray(data.scale))
-            mdp = changed(
+            mdp = replace_fields(
                 mdp, model=scaled, states=data.problem.states, metric=(1.0,) * len(data.scale)
             )
         if data.learns_termination:
@@ -220,7 +220,9 @@ class FittedKernels(Learner):
         if data.problem.reward is not None or not len(data):
             return mdp
         low, high = state.reward_range
-        return changed(mdp, model=ClippedReward(mdp.model, jnp.asarray(low), jnp.asarray(high)))
+        return replace_fields(
+            mdp, model=ClippedReward(mdp.model, jnp.asarray(low), jnp.asarray(high))
+        )
 
 
 def refitted(state: FittedState) -> FittedState:

@@ -13,7 +13,7 @@ from kernelmdp.gp.mean_functions import ConstantMean, as_mean
 from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
 from kernelmdp.mdp import MDP, Episode, Problem
-from kernelmdp.numerics.modules import Module, changed
+from kernelmdp.numerics.modules import Module, replace_fields
 from kernelmdp.types import Key
 
 
@@ -79,7 +79,7 @@ class FixedKernels(Learner):
     def update(self, state: FixedState, episode: Episode, *, key: Key) -> FixedState:
         targets = state.problem.transition_noise.embed(episode.outcomes)
         after = state.beliefs.condition(episode.points, episode.rewards, targets)
-        return changed(state, beliefs=after)
+        return replace_fields(state, beliefs=after)
 
     def mean(self, state: FixedState) -> MDP:
         return state.problem.mdp(state.beliefs.mean())

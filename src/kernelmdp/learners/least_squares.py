@@ -19,7 +19,7 @@ from jaxtyping import Float
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners.learner import GAINS, Learner
 from kernelmdp.mdp import MDP, Episode, MeanModel, Problem
-from kernelmdp.numerics.modules import Module, changed
+from kernelmdp.numerics.modules import Module, replace_fields
 from kernelmdp.types import Key
 
 
@@ -197,7 +197,7 @@ class LinearQuadratic(Learner):
     ) -> LinearQuadraticState:
         points = np.asarray(episode.points)
         rewards = np.asarray(episode.rewards)
-        return changed(
+        return replace_fields(
             state,
             transition=state.transition.after(points, np.asarray(episode.outcomes)),
             cost=state.cost.after(state.features(points), -rewards[:, None]),

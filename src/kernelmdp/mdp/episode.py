@@ -11,7 +11,7 @@ from jaxtyping import Float
 from kernelmdp.domains import Domain
 from kernelmdp.errors import DataError, ShapeError
 from kernelmdp.numerics.checks import float_array
-from kernelmdp.numerics.modules import Module, changed
+from kernelmdp.numerics.modules import Module, replace_fields
 from kernelmdp.types import AnyArray, ArrayLike
 
 A = TypeVar("A", bound=AnyArray)
@@ -95,7 +95,7 @@ class Episode(Module):
             The same episode with NumPy arrays.
         """
         names = ("states", "actions", "rewards", "outcomes")
-        return changed(self, **{name: np.asarray(getattr(self, name)) for name in names})
+        return replace_fields(self, **{name: np.asarray(getattr(self, name)) for name in names})
 
 
 #: A template whose arrays ``checked_episode`` replaces. The constructor would take longer than the
@@ -175,7 +175,7 @@ def checked_episode(
     spaces.actions.require_inside("actions", arrays["actions"])
     if "outcomes" not in arrays:
         arrays["outcomes"] = unwrapped(spaces.states, arrays["states"])
-    return changed(_TEMPLATE, **arrays, terminated=bool(terminated))
+    return replace_fields(_TEMPLATE, **arrays, terminated=bool(terminated))
 
 
 def checked_step(

@@ -24,7 +24,7 @@ from kernelmdp.mdp.linear_quadratic import (
 )
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
-from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.types import Period
 
 #: Number of rollouts that measure the effect of bounds. All policies share their noise. The error
@@ -147,7 +147,7 @@ class QuadraticTruth:
         self.policy = linear_policy(self.solution.gains, mdp.actions)
         shape = (ROLLOUTS, mdp.horizon, mdp.states.dimension)
         self.noise = mdp.transition_noise.draw(shape, key=jax.random.key(0))
-        self.unbounded_mdp = changed(mdp, states=Unbounded(mdp.states.dimension))
+        self.unbounded_mdp = replace_fields(mdp, states=Unbounded(mdp.states.dimension))
         self.bounded = mdp.states.bounded or mdp.actions.bounded
 
     def optimum(self, start: Any) -> Value:
@@ -219,7 +219,7 @@ def _solution(system: LinearQuadraticSystem, horizon: int) -> Any:
     m = system.dynamics.shape[0]
     zero = jnp.zeros((), system.cost.dtype)
     cost = solvable_cost(system.cost, m, floor=zero, least=zero)
-    return optimal_solution(changed(system, cost=cost), horizon)
+    return optimal_solution(replace_fields(system, cost=cost), horizon)
 
 
 def _returns(mdp: MDP, policy: Policy, start: Array, noise: Array) -> Array:
@@ -252,7 +252,7 @@ def _value(
     controls = [optimal] if linear is None else [linear, optimal]
     shift = jnp.zeros(())
     for control in controls:
-        unprojected = changed(control, space=None)
+        unprojected = replace_fields(control, space=None)
         control_values = _returns(unbounded_mdp, unprojected, start, noise)
         exact = linear_value(system, unprojected, start)
         centred = control_values - jnp.mean(control_values)

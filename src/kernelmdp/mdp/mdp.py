@@ -14,7 +14,7 @@ from kernelmdp.mdp.episode import Episode, state_action
 from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.types import Key
 
 #: A further prediction of an MDP: from points (n, d) and next states (n, m) to values (n,).
@@ -128,7 +128,7 @@ class MDP(Module):
         Returns:
             The MDP with these signals and those that it had.
         """
-        return changed(self, signals={**self.signals, **signals})
+        return replace_fields(self, signals={**self.signals, **signals})
 
     @property
     def mean_dimension(self) -> int:

@@ -103,7 +103,7 @@ def as_points(argument: str, value: Any, *, dtype: Any = None, dimension: int | 
     return array if dtype is None or array.dtype == dtype else array.astype(dtype)
 
 
-def positive(argument: str, value: Any) -> jax.Array:
+def positive_array(argument: str, value: Any) -> jax.Array:
     """Return a scalar or vector of finite numbers greater than zero.
 
     The values of traced arrays are not checked.
@@ -194,7 +194,7 @@ def choice(argument: str, value: Any, allowed: Sequence[str]) -> str:
     return str(value)
 
 
-def suggested(value: Any, known: Iterable[str]) -> str:
+def with_suggestion(value: Any, known: Iterable[str]) -> str:
     """Return an unknown name, quoted, together with the most similar known name.
 
     Args:
@@ -204,7 +204,7 @@ def suggested(value: Any, known: Iterable[str]) -> str:
     Returns:
         Text for the ``got`` of an error. It has no suggestion if no known name is similar.
 
-    >>> suggested("psrll", ["gp-ucrl", "psrl"])
+    >>> with_suggestion("psrll", ["gp-ucrl", "psrl"])
     "'psrll'; did you mean 'psrl'?"
     """
     similar = difflib.get_close_matches(str(value), known, n=1, cutoff=0.3)

@@ -62,7 +62,7 @@ def solve_lower_transposed(
     return solve_triangular(factor.mT, right, lower=False)
 
 
-def lower_root(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
+def triangular_root(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Return a lower triangular C with C Cᵀ = root rootᵀ.
 
     It comes from a QR factorisation of rootᵀ. The product root rootᵀ, which would square the

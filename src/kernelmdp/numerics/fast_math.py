@@ -44,7 +44,7 @@ INTEGER_SHIFT = 1.5 * 2**52
 
 @jax.custom_jvp
 def exp(x: Array) -> Array:
-    """Return exp(x) for x ≤ 0, to a relative error of 1e-13.
+    """Compute e^x for x ≤ 0, to a relative error of 1e-13.
 
     With x = (k + r) ln 2, |r| ≤ ½, a polynomial gives 2^r. The factor 2^k is made from its bits.
     Dtypes other than float64 use ``jnp.exp``.

@@ -18,7 +18,7 @@ R = TypeVar("R")
 ARRAYS = (jax.Array, np.ndarray, np.generic)
 #: Number of compiled programs that each function keeps, one for each structure of arguments. It
 #: bounds the memory of a process that makes many agents, one after another.
-KEPT = 16
+PROGRAM_CACHE_SIZE = 16
 
 
 class Module(eqx.Module):
@@ -39,8 +39,8 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     a new program. This is ``equinox.filter_jit`` at a third of its cost per call, and it does not
     wait for the result.
 
-    The function keeps the programs for the last ``KEPT`` combinations of structure and constants.
-    So a process that makes many agents, one after another, does not grow.
+    The function keeps the programs for the last ``PROGRAM_CACHE_SIZE`` combinations of structure
+    and constants. So a process that makes many agents, one after another, does not grow.
 
     Args:
         function: The function. Leaves of its arguments that are not arrays must be hashable. Its
@@ -50,7 +50,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
         The compiled function, with the same signature.
     """
 
-    @functools.lru_cache(maxsize=KEPT)
+    @functools.lru_cache(maxsize=PROGRAM_CACHE_SIZE)
     def program(structure: Any, constants: tuple[tuple[bool, Any], ...]) -> Callable[..., Any]:
         def run(arrays: list[Any]) -> Any:
             remaining = iter(arrays)
@@ -71,7 +71,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def changed(module: M, **fields: Any) -> M:
+def replace_fields(module: M, **fields: Any) -> M:
     """Return a copy of a module with some fields changed, without running its constructor.
 
     Use it instead of ``dataclasses.replace`` in steps taken every episode: a constructor costs more
@@ -97,7 +97,7 @@ def changed(module: M, **fields: Any) -> M:
     return copied
 
 
-def in_chunks(function: Callable[[jax.Array], Any], points: jax.Array, size: int) -> Any:
+def map_chunks(function: Callable[[jax.Array], Any], points: jax.Array, size: int) -> Any:
     """Return ``function(points)``, evaluated on chunks of at most ``size`` rows.
 
     New large arrays cost more in page faults than the arithmetic that fills them. A loop reuses its
@@ -114,11 +114,11 @@ def in_chunks(function: Callable[[jax.Array], Any], points: jax.Array, size: int
     count = points.shape[0]
     if count <= size:
         return function(points)
-    results = lax.map(function, chunked(points, size))
+    results = lax.map(function, split_into_chunks(points, size))
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], results)
 
 
-def chunked(points: jax.Array, size: int) -> jax.Array:
+def split_into_chunks(points: jax.Array, size: int) -> jax.Array:
     """Return rows in chunks of equal size; the last row is repeated to fill the last chunk.
 
     Zeros cannot fill it, because they may lie outside a kernel's domain.

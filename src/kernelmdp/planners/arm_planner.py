@@ -97,10 +97,12 @@ class ArmPlanner(Planner):
             ArgumentError: If there are several states or periods.
         """
         states = spaces.states
-        if spaces.horizon != 1 or not states.finite or len(states.spread(1)) != 1:
+        if spaces.horizon != 1 or not states.finite or len(states.spread_points(1)) != 1:
             raise ArgumentError("planner", "'grid' unless one state and H = 1", "'arms'")
-        arms = spaces.actions.spread(self.arms)
-        return state_action(np.broadcast_to(states.spread(1), (len(arms), states.dimension)), arms)
+        arms = spaces.actions.spread_points(self.arms)
+        return state_action(
+            np.broadcast_to(states.spread_points(1), (len(arms), states.dimension)), arms
+        )
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> Plan:
         action, reward = _best_arm(self, mdp, self.query_points(mdp), key)

@@ -36,7 +36,7 @@ from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import integer, positive_number
-from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.planners.discretisation import DiscretisationSizes, gap_shares
 from kernelmdp.planners.lipschitz_bounds import LipschitzConstants
 from kernelmdp.planners.mcshane import Lookahead
@@ -232,7 +232,7 @@ class CertifiedPlanner(Planner):
             tables=tables,
         )
         lower, upper = plan.bounds(start)
-        return changed(
+        return replace_fields(
             plan,
             lower=lower,
             upper=upper,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.conformance import Checklist, ConformanceReport
 from kernelmdp.domains import Box
 from kernelmdp.errors import KernelMDPError
 from kernelmdp.mdp import MDP, Gaussian, MeanModel, monte_carlo_value
@@ -35,7 +35,7 @@ class WidenedModel(Model):
         return means._replace(reward_width=width, radius=width)
 
 
-def check_planner(planner: Planner) -> Conformance:
+def check_planner(planner: Planner) -> ConformanceReport:
     """Check that a planner keeps its promises, on a small problem with one coordinate.
 
     The first promise that is broken raises ``ConformanceError``.

@@ -27,7 +27,7 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.checks import choice
-from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.planners.action_selection import best_actions, optimistic_rewards
 from kernelmdp.planners.lipschitz_envelope import lipschitz_envelope
 from kernelmdp.planners.optimism import backup_for, with_radius
@@ -206,7 +206,7 @@ class GridPlanner(Planner):
         Returns:
             The planner.
         """
-        cells = problem.mean_dimension**2 * len(problem.actions.spread(1))
+        cells = problem.mean_dimension**2 * len(problem.actions.spread_points(1))
         tabular = problem.transition_noise.categorical
         bonus = cells > LARGE_TABLE if tabular else problem.states.finite
         return cls(
@@ -253,7 +253,7 @@ class GridPlanner(Planner):
         self._require_memory(mdp, len(grid.nodes), len(action_set))
         values, policy = _plan(self, mdp, grid, action_set, counts, key)
         # The model is set here, because a compiled program copies what it returns.
-        policy = changed(policy, model=mdp.model, termination=mdp.termination)
+        policy = replace_fields(policy, model=mdp.model, termination=mdp.termination)
         return GridPlan(policy=policy, values=values, grid=grid)
 
     def plan_within(self, tolerance: float, mdp: MDP, start: ArrayLike, *, key: Key) -> GridPlan:
@@ -275,7 +275,7 @@ class GridPlanner(Planner):
             plan = planner.plan(mdp, key=key)
             error = planner.error(mdp, plan, start, key=key).error
             if error <= tolerance:
-                return changed(plan, error=error)
+                return replace_fields(plan, error=error)
             action_set, counts = planner.action_set(mdp)
             planner = dataclasses.replace(
                 planner,

@@ -15,7 +15,7 @@ from kernelmdp.mdp.evaluation import action_grid
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import MeanModel, Model
 from kernelmdp.mdp.state_grid import StateGrid
-from kernelmdp.numerics.modules import Module, in_chunks
+from kernelmdp.numerics.modules import Module, map_chunks
 from kernelmdp.planners.discretisation import DiscretisationSizes
 from kernelmdp.planners.lipschitz_bounds import LipschitzConstants
 
@@ -100,7 +100,7 @@ class Lookahead(Module):
         points = jnp.concatenate(
             [jnp.repeat(states, count, axis=0), jnp.tile(self.actions, (n, 1))], axis=1
         )
-        prediction = in_chunks(self.model, points, POINTS_PER_CHUNK)
+        prediction = map_chunks(self.model, points, POINTS_PER_CHUNK)
         reward, radius = prediction.reward, jnp.zeros(n * count)
         if prediction.reward_width is not None:
             reward = jnp.minimum(reward + prediction.reward_width, self.reward_range[1])
@@ -144,7 +144,7 @@ class Lookahead(Module):
             )
 
         nodes_read = 2 if means.shape[1] == 1 else len(self.grid.nodes)
-        low, high = in_chunks(expected, means, max(1, TERMS_PER_CHUNK // (count * nodes_read)))
+        low, high = map_chunks(expected, means, max(1, TERMS_PER_CHUNK // (count * nodes_read)))
         optimistic = reward + slope * radius
         return optimistic + low.reshape(reward.shape), optimistic + high.reshape(reward.shape)
 

@@ -28,7 +28,7 @@ from kernelmdp.mdp.linear_quadratic import (
     solvable_cost,
 )
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.numerics.modules import changed, jit
+from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.planners.lqr_duality import DualSolution, best_dual, is_certified
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
@@ -167,7 +167,7 @@ def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[DualSolution
         cost = solvable_cost(
             system.cost, m, floor=absolute_floor, least=jnp.zeros_like(absolute_floor)
         )
-        solution = optimal_solution(changed(system, cost=cost), mdp.horizon)
+        solution = optimal_solution(replace_fields(system, cost=cost), mdp.horizon)
         plain = DualSolution(
             solution.gains,
             random_actions,
@@ -194,7 +194,7 @@ def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[DualSolution
     # Costs are known to be at least 0.
     cost = solvable_cost(optimistic, m, floor=absolute_floor, least=absolute_floor)
     dual = best_dual(
-        changed(system, cost=cost), W, metric, mdp.horizon, jnp.asarray(moment), key=sign_key
+        replace_fields(system, cost=cost), W, metric, mdp.horizon, jnp.asarray(moment), key=sign_key
     )
     certified = is_certified(cost, optimistic)
     return dual._replace(offsets=dual.offsets + random_actions), certified, misfit

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from kernelmdp.numerics.modules import changed
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics, diagnose, mixing
 from kernelmdp.types import Key
 
@@ -64,7 +64,7 @@ def run_segment(
         diagnostics = _joint_diagnostics(segments)
         if bool(segments[-1].sound):
             average = sum((segment.average for segment in segments[1:]), segments[0].average)
-            state = changed(after, average=average / len(segments))
+            state = replace_fields(after, average=average / len(segments))
         if diagnostics.mixed:
             break
     return state, diagnostics

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence.beliefs import Beliefs
-from kernelmdp.conformance import Checklist, Conformance
+from kernelmdp.conformance import Checklist, ConformanceReport
 from kernelmdp.domains import Box, join
 from kernelmdp.gp import posterior
 from kernelmdp.gp.mean_functions import as_mean
@@ -20,7 +20,7 @@ ROWS = 40
 DRAWS = 20
 
 
-def check_prior(prior: Prior) -> Conformance:
+def check_prior(prior: Prior) -> ConformanceReport:
     """Check a prior on beliefs about a small system.
 
     Args:
@@ -46,7 +46,7 @@ def check_prior(prior: Prior) -> Conformance:
     beliefs = Beliefs(posteriors[0], posteriors[1], as_mean("zero", 1, 2), jnp.ones(1))
     problem = PriorProblem(beliefs, noise, noise, norm_reward=20.0, norm_transition=20.0)
     before, first_diagnostics = prior.init(problem, key=keys[0])
-    points = jnp.asarray(domain.spread(ROWS))
+    points = jnp.asarray(domain.spread_points(ROWS))
     rewards, outcomes = jnp.sin(points[:, 0]), 0.5 * points[:, 1:]
     after, diagnostics = prior.learn(before, points, rewards, outcomes, key=keys[1])
     right = isinstance(first_diagnostics, Diagnostics) and isinstance(diagnostics, Diagnostics)

@@ -25,7 +25,7 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Noise
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, PriorProblem
@@ -147,7 +147,7 @@ class HeavyTails(Prior):
 
         def run(state: StudentTState, key: Key) -> tuple[StudentTState, Segment]:
             mode, positions, segment = _segment(state, degrees, self.moves, self.slices, key)
-            return changed(state, mode=mode, positions=positions), segment
+            return replace_fields(state, mode=mode, positions=positions), segment
 
         state, diagnostics = run_segment(with_rows(before, features, targets), run, key=key)
         return (state, degrees), diagnostics
@@ -177,13 +177,13 @@ def with_rows(
         capacity *= 2
     if capacity > state.features.shape[0]:
         padding = ((0, capacity - state.features.shape[0]), (0, 0))
-        state = changed(
+        state = replace_fields(
             state,
             features=jnp.pad(state.features, padding),
             targets=jnp.pad(state.targets, padding),
         )
     rows = _insert(state.features, state.targets, features, targets, state.count)
-    return changed(state, features=rows[0], targets=rows[1], count=rows[2])
+    return replace_fields(state, features=rows[0], targets=rows[1], count=rows[2])
 
 
 @jit

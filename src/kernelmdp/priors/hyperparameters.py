@@ -29,7 +29,7 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior, posterior
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, PriorProblem
@@ -157,7 +157,7 @@ class Hyperparameters(Prior):
         )
         if self.log_prior is None:
             return state, EXACT
-        return self._run_chains(changed(state, positions=self._finite_starts(state)), key)
+        return self._run_chains(replace_fields(state, positions=self._finite_starts(state)), key)
 
     def _finite_starts(self, state: HyperparameterState) -> Float[Array, "chains k"]:
         """Starts where the user's log-density is finite; ArgumentError if there is none."""
@@ -181,14 +181,14 @@ class Hyperparameters(Prior):
         key: Key,
     ) -> tuple[Any, Diagnostics]:
         statistics = learned.statistics.after(features, targets)
-        return self._run_chains(changed(learned, statistics=statistics), key)
+        return self._run_chains(replace_fields(learned, statistics=statistics), key)
 
     def _run_chains(
         self, state: HyperparameterState, key: Key
     ) -> tuple[HyperparameterState, Diagnostics]:
         def run(state: HyperparameterState, key: Key) -> tuple[HyperparameterState, Segment]:
             mode, positions, segment = _chains(self, state, self.steps, key)
-            return changed(state, mode=mode, positions=positions), segment
+            return replace_fields(state, mode=mode, positions=positions), segment
 
         return run_segment(state, run, key=key)
 

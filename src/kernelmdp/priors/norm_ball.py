@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import choice, integer, positive_number
-from kernelmdp.numerics.modules import Module, changed, jit
+from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, PriorProblem, PriorState
@@ -122,7 +122,7 @@ class NormBall(Prior):
         *,
         key: Key,
     ) -> tuple[Any, Diagnostics]:
-        state = changed(learned, statistics=learned.statistics.after(features, targets))
+        state = replace_fields(learned, statistics=learned.statistics.after(features, targets))
         if self.method == "elliptical":
             return self._run_chains(state, key)
         _, accepted, tried = _reject(state, key)
@@ -132,7 +132,7 @@ class NormBall(Prior):
     def _run_chains(self, state: NormBallState, key: Key) -> tuple[NormBallState, Diagnostics]:
         def run(state: NormBallState, key: Key) -> tuple[NormBallState, Segment]:
             positions, segment = _slices(state, self.steps, key)
-            return changed(state, positions=positions), segment
+            return replace_fields(state, positions=positions), segment
 
         return run_segment(state, run, key=key)
 

@@ -146,7 +146,7 @@ def weight_space_function(posterior: Posterior, sizes: Any) -> WeightSpaceFuncti
         )
     sizes = jnp.broadcast_to(jnp.asarray(sizes, posterior.dtype), (layout.outputs,))
     assert posterior.domain is not None
-    points = posterior.domain.spread(PROBES)
+    points = posterior.domain.spread_points(PROBES)
     probes = jnp.asarray(points[:: max(1, len(points) // PROBES)][:PROBES], posterior.dtype)
     groups = []
     for engine, engine_outputs in zip(engines, outputs, strict=True):

@@ -21,7 +21,7 @@ from kernelmdp.experiments.run_files import (
 from kernelmdp.experiments.run_tables import Frame, read_tables
 from kernelmdp.report.statistics import slope
 from kernelmdp.report.studies import MANIFEST_FILE, StoredStudy, read_study
-from kernelmdp.settings import flat
+from kernelmdp.settings import flatten
 
 #: Columns that identify a trial. Both frames have them.
 TRIAL_COLUMNS = ("run", "env", "agent", "setting", "seed")
@@ -279,7 +279,7 @@ def _short_names(paths: list[pathlib.Path]) -> list[str]:
 def _trial_row(path: pathlib.Path, name: str, description: RunDescription) -> dict[str, Any]:
     """Return a row of the table of trials."""
     run = description.run
-    options, settings = _as_text(run["env_options"]), flat(run["settings"])
+    options, settings = _as_text(run["env_options"]), flatten(run["settings"])
     return {
         "run": name,
         "env": run["env"] + (f" [{options}]" if options else ""),
