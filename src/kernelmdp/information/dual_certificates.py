@@ -11,7 +11,7 @@ So each w certifies one line in n/λ, which is valid for every n and λ. A ladde
 lines for a geometric sequence of ratios n/λ (its rungs); their minimum is valid too. At the optimal
 design the line touches the gain (Kiefer-Wolfowitz).
 
-The supremum over the domain is bounded from a net by ``KernelConstants.supremum``. If m outputs with
+``KernelConstants.supremum`` bounds the supremum over the domain from a net. If m outputs with
 kernels b_j·k are observed at the same points, f and σ² are sums over j. The b_j are ``scales``.
 """
 
