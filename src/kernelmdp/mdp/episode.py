@@ -72,7 +72,7 @@ class Episode(Module):
         return len(self.rewards)
 
     def step(self, number: int) -> "Episode":
-        """Return one period as an episode of its own.
+        """Return one period as a separate episode.
 
         Args:
             number: The period, counted from 0.

@@ -19,7 +19,7 @@ def measured_slope(
     """Find the steepest finite difference of U_h between neighbours on the lattice (math D7).
 
     It is a lower estimate of L. With Gaussian noise U is exact for the interpolated V. With other
-    noise U is a quadrature, which adds steps of its own where V jumps.
+    noise U is a quadrature, which adds artificial steps where V jumps.
 
     Args:
         values: V at the nodes for h = 1..H + 1, (H + 1, N).
