@@ -60,7 +60,7 @@ def played(agent: km.agents.Agent, episodes: int) -> dict[str, float]:
     mixed: list[float] = []
     begin = time.perf_counter()
     regret, seconds = 0.0, []
-    for row in km.agents.learning.interact(agent, episodes):
+    for row in km.experiments.interact(agent, episodes):
         regret = row["cumulative_regret"]
         seconds.append(row["plan_seconds"] + row["update_seconds"])
         mixed.append(row.get("mixed", np.nan))

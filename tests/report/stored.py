@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from kernelmdp.experiments.toml_writer import to_toml
-from kernelmdp.settings import nested
+from kernelmdp.settings import nest
 from tests.columns import COLUMNS
 
 
@@ -53,7 +53,7 @@ def store(
         f"env = {json.dumps(env)}",
         f"agent = {json.dumps(agent)}",
         f"seed = {seed}",
-        to_toml({"run": {"env_options": options or {}, "settings": nested(words or {})}}),
+        to_toml({"run": {"env_options": options or {}, "settings": nest(words or {})}}),
         "[theory]",
         f"bound = {json.dumps(theorem)}",
         f"bounded = {json.dumps(bound is not None)}",
