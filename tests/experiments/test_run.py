@@ -300,11 +300,11 @@ def test_bad_input_is_one_sentence_and_code_2(unchecked, kmdp, tmp_path, argumen
 
 
 def test_stopping_says_how_to_go_on(kmdp, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli.run, "_watch", stopping(1))
+    monkeypatch.setattr(cli.run, "_track", stopping(1))
     words = ("--agent", "greedy", "--seed", 1, "--set", "env.horizon=3", "--out", tmp_path / "run")
     code, _, err = kmdp("run", "rkhs", *words)
     assert code == 130
-    assert err == "kmdp: stopped; the same command goes on from here\n"
+    assert err == "kmdp: stopped; the same command continues from here\n"
     assert len(read_columns(tmp_path / "run")["episode"]) >= 2
 
 

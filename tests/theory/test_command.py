@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelmdp import Box, FiniteSet, cli, make
-from kernelmdp.cli.bound import parse_domain, theorem_arguments
+from kernelmdp.cli.bound import environment_arguments, parse_domain
 from kernelmdp.errors import ArgumentError
 
 PLAIN = "--horizon 5 --episodes 2000 --reward-noise 0.1 --transition-noise 0.1".split()
@@ -58,7 +58,7 @@ def test_under_a_gp_prior():
 
 def test_words_of_an_environment():
     env = make("rkhs", horizon=3)
-    words = theorem_arguments(env)
+    words = environment_arguments(env)
     assert words["horizon"] == 3
     assert words["norm_reward"] == env.problem.norm_reward
     assert words["lipschitz"] == env.problem.lipschitz

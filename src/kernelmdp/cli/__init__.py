@@ -1,4 +1,4 @@
-"""The command line, ``kmdp``: one file for each group of commands, all on one ``app``."""
+"""The command line ``kmdp``. Each module adds its commands to the same ``app``."""
 
 from kernelmdp.cli import audit, bound, report, run, study
 from kernelmdp.cli.command import app, enable_compilation_cache, main, parse_value

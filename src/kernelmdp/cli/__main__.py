@@ -1,4 +1,4 @@
-"""``python -m kernelmdp.cli``."""
+"""Run the command line with ``python -m kernelmdp.cli``."""
 
 from kernelmdp.cli import main
 

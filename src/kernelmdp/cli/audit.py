@@ -1,4 +1,4 @@
-"""``kmdp audit``: did a stored run behave as the theory says?"""
+"""The command ``kmdp audit``: does a stored run agree with the theory?"""
 
 import math
 import pathlib
@@ -11,8 +11,9 @@ from rich.table import Table
 from kernelmdp.cli.command import app, enable_compilation_cache
 from kernelmdp.experiments.audit import Audit, audit
 
-#: The code of a run that did what the theory says cannot happen.
+#: The exit code if a check fails: the theory excludes what the run did.
 FAILED = 1
+#: What is printed for ``Check.holds``.
 VERDICTS = {True: "pass", False: "FAIL", None: "not checked"}
 
 
@@ -22,30 +23,30 @@ def audit_command(
 ) -> None:
     """Check every lemma, the coverage and the certificates of a stored run."""
     enable_compilation_cache()
-    found = audit(folder)
-    _print(found, Console())
-    if found.failed:
+    result = audit(folder)
+    _print(result, Console())
+    if result.failed:
         raise typer.Exit(FAILED)
 
 
-def _print(found: Audit, console: Console) -> None:
-    title = f"{found.agent} on {found.env}, {found.episodes} episodes"
+def _print(result: Audit, console: Console) -> None:
+    title = f"{result.agent} on {result.env}, {result.episodes} episodes"
     table = Table("check", "left", "right", "slack", "verdict", "note", title=title, box=None)
-    for check in found.checks:
+    for check in result.checks:
         numbers = [_number(value) for value in (check.left, check.right, check.slack)]
         table.add_row(check.name, *numbers, VERDICTS[check.holds], check.note)
     console.print(table)
     bounds = Table("regret and its certificates", "", "", box=None)
-    bounds.add_row("regret", _number(found.regret) or "not known", "")
-    for made in found.certificates:
-        words = f"probability {made.probability:.3g}; {'; '.join(made.assumes)}"
-        bounds.add_row(made.name, _number(made.total), words)
-    bounds.add_row("theory", str(found.coverage), "")
+    bounds.add_row("regret", _number(result.regret) or "not known", "")
+    for certificate in result.certificates:
+        note = f"probability {certificate.probability:.3g}; {'; '.join(certificate.assumes)}"
+        bounds.add_row(certificate.name, _number(certificate.total), note)
+    bounds.add_row("theory", str(result.coverage), "")
     console.print(bounds)
-    failed = len(found.failed)
-    passed = len(found.checks) - failed - len(found.not_checked)
-    console.print(f"{passed} pass, {failed} fail, {len(found.not_checked)} could not be checked")
-    for check in found.failed:
+    failed = len(result.failed)
+    passed = len(result.checks) - failed - len(result.not_checked)
+    console.print(f"{passed} pass, {failed} fail, {len(result.not_checked)} could not be checked")
+    for check in result.failed:
         console.print(f"FAIL {check.name}: {check.note}", highlight=False)
 
 

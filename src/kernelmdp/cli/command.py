@@ -1,4 +1,4 @@
-"""The command itself: what all its parts share, and how it ends."""
+"""The application ``kmdp``: what all commands share, and its exit codes."""
 
 import errno
 import json
@@ -20,47 +20,61 @@ app = typer.Typer(
     help="Learn to control an unknown system in few episodes: GP-UCRL and PSRL.",
 )
 
-#: Every complaint about the command line itself. Typer shows only this child of it, and has moved
-#: the rest between versions.
+#: The base class of errors in the arguments of a command. Typer exports only a subclass of it, and
+#: the base class moves between versions.
 UsageError: Any = typer.BadParameter.__base__
 
-#: What a disk says that is full, or that is not for writing.
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+#: Error numbers of a disk that is full or cannot be written to. They are reported in one sentence.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
-#: The code of a command that Ctrl-C ended.
+#: The exit code after Ctrl-C, which shells use too.
 STOPPED = 130
 
 
 def enable_compilation_cache() -> None:
-    """Keep compiled programs in the user's cache folder: a second run starts at once."""
+    """Keep compiled programs in the user's cache folder, so that a second run starts faster."""
     home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(home) / "kernelmdp" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 def parse_value(text: str) -> Any:
-    """A number, list or truth value where the text is one; else the text."""
+    """Parse the value of a setting.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The number, list or truth value that the text is in JSON; otherwise the text itself.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
 
 
-def _show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Our own warning is a sentence; others are shown as Python does."""
+def _show_warning(
+    message: Warning | str, category: type[Warning], *location: Any, **options: Any
+) -> None:
+    """Print a ``RecoveryWarning`` as one sentence, and others as Python does."""
     if issubclass(category, RecoveryWarning):
         print(f"kmdp: {message}", file=sys.stderr)
     else:
-        print(warnings.formatwarning(message, category, *place[:2]), file=sys.stderr, end="")
+        print(warnings.formatwarning(message, category, *location[:2]), file=sys.stderr, end="")
 
 
 def main() -> None:
-    """Run the command; bad input ends with one sentence and code 2."""
+    """Run the command line. Bad input gives one sentence and exit code 2.
+
+    Raises:
+        SystemExit: With the exit code, if it is not 0.
+        KeyboardInterrupt: Not seen by callers: it becomes the exit code 130.
+    """
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show
+            warnings.showwarning = _show_warning
             code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
-        # Some versions of Typer make an exit of Ctrl-C, and give back its code.
+        # Some versions of Typer turn Ctrl-C into an exit and return its code.
         if code == STOPPED:
             raise KeyboardInterrupt
         if code:
@@ -72,12 +86,12 @@ def main() -> None:
         print(f"kmdp: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except OSError as error:
-        if error.errno not in REFUSED:
+        if error.errno not in DISK_ERRORS:
             raise
         print(f"kmdp: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
     except typer.Exit as end:
         raise SystemExit(end.exit_code) from None
     except (KeyboardInterrupt, typer.Abort):
-        print("kmdp: stopped; the same command goes on from here", file=sys.stderr)
+        print("kmdp: stopped; the same command continues from here", file=sys.stderr)
         raise SystemExit(STOPPED) from None

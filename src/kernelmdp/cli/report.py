@@ -1,4 +1,4 @@
-"""``kmdp report``: stored runs as one page, with figures and tables."""
+"""The command ``kmdp report``: one page of stored runs, with figures and tables."""
 
 import pathlib
 import shlex
@@ -13,38 +13,40 @@ from kernelmdp.experiments.state_maps import write_maps
 from kernelmdp.report import Runs, read, text_table
 from kernelmdp.report.page import require_page, write_report
 
-#: Runs that maps are made of: each is lived again, which takes seconds.
-MAPPED = 4
+#: Most runs of which maps are made. Each of them is replayed, which takes seconds.
+MAX_MAPPED = 4
 
 
 @app.command("report")
 def report_command(
     folders: Annotated[
-        list[pathlib.Path], typer.Argument(help="runs, or folders with runs below them")
+        list[pathlib.Path], typer.Argument(help="folders of runs, or folders that contain them")
     ],
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="the page  [default: report.html in the folder, if there is one]"),
+        typer.Option(help="the page  [default: report.html in the folder, if only one is given]"),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="of the page")] = None,
+    title: Annotated[str | None, typer.Option(help="the title of the page")] = None,
     episodes: Annotated[
         int | None,
-        typer.Option(min=1, help="statistics after so many  [default: as many as all trials have]"),
+        typer.Option(
+            min=1, help="compute statistics after this many  [default: as many as all trials have]"
+        ),
     ] = None,
     maps: Annotated[
         bool,
-        typer.Option(help=f"maps over the states, of the first seeds of at most {MAPPED} agents"),
+        typer.Option(help=f"draw maps over the states, for at most {MAX_MAPPED} agents"),
     ] = True,
 ) -> None:
     """Make one page of runs: regret, statistics, figures, maps."""
-    place = out or (folders[0] if len(folders) == 1 else pathlib.Path()) / "report.html"
+    page = out or (folders[0] if len(folders) == 1 else pathlib.Path()) / "report.html"
     runs = read(*folders)
-    require_page(place)
+    require_page(page)
     print(f"{len(runs.trials):,} trials with {len(runs.episodes):,} episodes", file=sys.stderr)
-    notes = _map(runs) if maps else []
+    notes = _make_maps(runs) if maps else []
     written = write_report(
         runs,
-        place,
+        page,
         title=title or f"Report: {', '.join(sorted({*runs.trials['env_name']}))}",
         command=shlex.join(["kmdp", *sys.argv[1:]]),
         episodes=episodes,
@@ -56,25 +58,25 @@ def report_command(
     print(f"{written.page}, with {written.figures} figures in figures/ and tables/ beside it")
 
 
-def _map(runs: Runs) -> list[str]:
-    """Maps of the first seeds; what could not be mapped is said, and does not stop a report."""
-    firsts = runs.trials[runs.trials["episodes"] > 0].sort_values("seed", kind="stable")
-    firsts = firsts.groupby(["env", "agent", "setting"]).head(1)
-    notes, made = [], 0
-    for trial in firsts.itertuples():
-        if made == MAPPED:
-            notes.append(f"maps are made of {MAPPED} of {len(firsts)} agents")
+def _make_maps(runs: Runs) -> list[str]:
+    """Make maps of the first seeds, and return notes on runs without maps."""
+    first_seeds = runs.trials[runs.trials["episodes"] > 0].sort_values("seed", kind="stable")
+    first_seeds = first_seeds.groupby(["env", "agent", "setting"]).head(1)
+    notes, count = [], 0
+    for trial in first_seeds.itertuples():
+        if count == MAX_MAPPED:
+            notes.append(f"maps are made of {MAX_MAPPED} of {len(first_seeds)} agents")
             break
         if not (pathlib.Path(trial.folder) / "checkpoint").is_file():
             continue
         enable_compilation_cache()
         print(f"maps of {trial.run}", file=sys.stderr)
         try:
-            why = write_maps(trial.folder)
+            reason = write_maps(trial.folder)
         except KernelMDPError as error:
-            why = str(error)
-        if why is None:
-            made += 1
+            reason = str(error)
+        if reason is None:
+            count += 1
         else:
-            notes.append(f"no maps of {trial.run}: {why}")
+            notes.append(f"no maps of {trial.run}: {reason}")
     return notes

@@ -1,4 +1,4 @@
-"""``kmdp run``, and what there is to run: ``kmdp envs``, ``kmdp agents``."""
+"""The commands ``kmdp run``, ``kmdp play``, ``kmdp envs`` and ``kmdp agents``."""
 
 import contextlib
 import pathlib
@@ -25,53 +25,57 @@ from kernelmdp.report import draw_regret, slope
 
 @app.command("run")
 def run_command(
-    env: Annotated[str, typer.Argument(help="an environment; kmdp envs lists them")],
+    env: Annotated[str, typer.Argument(help="the environment; kmdp envs lists them")],
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="the run's folder; run again to go on  [default: runs/ENV-AGENT-SEED]"),
+        typer.Option(
+            help="the run's folder; repeat the command to continue  [default: runs/ENV-AGENT-SEED]"
+        ),
     ] = None,
-    agent: Annotated[str, typer.Option(help="kmdp agents lists them")] = "gp-ucrl",
-    episodes: Annotated[int, typer.Option(min=1, help="in all, with those already played")] = 20,
+    agent: Annotated[str, typer.Option(help="the agent; kmdp agents lists them")] = "gp-ucrl",
+    episodes: Annotated[int, typer.Option(min=1, help="in total, with those already played")] = 20,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    words: Annotated[
+    settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="NAME=VALUE: a constructor word such as reward=known, confidence=valid, "
+            help="NAME=VALUE: a setting of the agent, such as reward=known, confidence=valid, "
             "confidence.delta=0.05, planner=bonus; env.NAME=VALUE for the environment",
         ),
     ] = None,
     render: Annotated[
-        pathlib.Path | None, typer.Option(help="a GIF of the policy that was learned")
+        pathlib.Path | None, typer.Option(help="write a GIF of the learned policy")
     ] = None,
     tensorboard: Annotated[bool, typer.Option(help="write event files into the folder")] = False,
 ) -> None:
     """Let an agent learn in an environment."""
     enable_compilation_cache()
-    config = _config(env, agent, seed, words or [])
+    config = _config(env, agent, seed, settings or [])
     if out is None:
         out = pathlib.Path("runs") / f"{file_name(env)}-{file_name(agent)}-{seed}"
     if tensorboard:
         require_tensorboard()
-        with contextlib.closing(TensorBoardWriter(out)) as scalars:
-            result = run(config, out, episodes=episodes, track=_mirrored(scalars))
+        with contextlib.closing(TensorBoardWriter(out)) as writer:
+            result = run(config, out, episodes=episodes, track=_track_with_tensorboard(writer))
     else:
-        result = run(config, out, episodes=episodes, track=_watch)
+        result = run(config, out, episodes=episodes, track=_track)
     draw_regret([out], out / "figures" / "regret.png")
-    _summary(result, out)
+    _print_summary(result, out)
     if render is not None:
         draw_episode(load_run(config, out), render, seed=seed)
-        print(f"one episode of what was learned: {render}")
+        print(f"one episode of the learned policy: {render}")
 
 
 @app.command("play")
 def play_command(
-    folder: Annotated[pathlib.Path, typer.Argument(help="the folder of a run")],
+    folder: Annotated[pathlib.Path, typer.Argument(help="the run's folder")],
     episodes: Annotated[int, typer.Option(min=1)] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="of the starts and the noise")] = 0,
-    render: Annotated[pathlib.Path | None, typer.Option(help="a GIF of the first episode")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="the seed of starts and noise")] = 0,
+    render: Annotated[
+        pathlib.Path | None, typer.Option(help="write a GIF of the first episode")
+    ] = None,
 ) -> None:
-    """Play what a saved agent has learned; nothing is learned from it."""
+    """Play the policy that a saved agent has learned. The agent does not learn from it."""
     enable_compilation_cache()
     agent, played = play_saved(folder, episodes=episodes, seed=seed)
     table = Table(title=f"{agent.name} on {agent.problem.name}", box=None)
@@ -83,12 +87,12 @@ def play_command(
     Console().print(table)
     if render is not None:
         draw_episode(agent, render, seed=seed)
-        print(f"the first of them: {render}")
+        print(f"the first episode: {render}")
 
 
 @app.command("envs")
 def envs_command() -> None:
-    """What there is to learn in."""
+    """List the environments."""
     table = Table("environment", "states", "actions", "horizon", "optimal value", box=None)
     for name in names():
         env = make(name)
@@ -101,7 +105,7 @@ def envs_command() -> None:
 def agents_command(
     name: Annotated[str | None, typer.Argument(help="an agent, to list its settings")] = None,
 ) -> None:
-    """Who learns, or the settings of one agent."""
+    """List the agents, or the settings of one agent."""
     if name is not None:
         settings = Table("setting", "default", "meaning", box=None)
         config = AGENTS.find(name).Config
@@ -110,31 +114,38 @@ def agents_command(
         Console().print(settings)
         return
     table = Table("agent", "what it does", box=None)
-    for known, kind in AGENTS.items():
-        table.add_row(known, (kind.__doc__ or "").strip().splitlines()[0])
+    for agent_name, agent_class in AGENTS.items():
+        table.add_row(agent_name, (agent_class.__doc__ or "").strip().splitlines()[0])
     Console().print(table)
 
 
 def file_name(name: str) -> str:
-    """A name as part of the name of a folder."""
+    """Make a name fit for a folder.
+
+    Args:
+        name: Any name.
+
+    Returns:
+        The name, with other characters than letters, digits, ".", "+" and "-" replaced by "-".
+    """
     return re.sub(r"[^\w.+-]+", "-", name)
 
 
-def _config(env: str, agent: str, seed: int, words: list[str]) -> RunConfig:
-    given: dict[str, dict[str, Any]] = {"env": {}, "agent": {}}
-    for word in words:
-        name, equals, text = word.partition("=")
+def _config(env: str, agent: str, seed: int, settings: list[str]) -> RunConfig:
+    values: dict[str, dict[str, Any]] = {"env": {}, "agent": {}}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
         if not equals:
-            raise typer.BadParameter(f"--set: expected NAME=VALUE, got {word}")
+            raise typer.BadParameter(f"--set: expected NAME=VALUE, got {setting}")
         if name.startswith("env."):
-            given["env"][name.removeprefix("env.")] = parse_value(text)
+            values["env"][name.removeprefix("env.")] = parse_value(text)
         else:
-            given["agent"][name] = parse_value(text)
-    return RunConfig(env, agent, seed, given["env"], given["agent"])
+            values["agent"][name] = parse_value(text)
+    return RunConfig(env, agent, seed, values["env"], values["agent"])
 
 
-def _watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
-    """A live line in a terminal, ten plain ones elsewhere."""
+def _track(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+    """Show progress: a live line in a terminal, ten plain lines elsewhere."""
     if total and agent.learns:
         print(f"{agent.name} plans with {type(agent.planner).__name__}", file=sys.stderr)
     every = max(1, total // 10)
@@ -145,18 +156,20 @@ def _watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _mirrored(scalars: TensorBoardWriter) -> Callable[[Any, int, Agent], Iterator[dict[str, Any]]]:
-    """Watch, and write event files as rows come."""
+def _track_with_tensorboard(
+    writer: TensorBoardWriter,
+) -> Callable[[Any, int, Agent], Iterator[dict[str, Any]]]:
+    """Show progress, and write event files meanwhile."""
 
-    def watch(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
-        for row in _watch(rows, total, agent):
-            scalars.update()
+    def track_and_write(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+        for row in _track(rows, total, agent):
+            writer.update()
             yield row
 
-    return watch
+    return track_and_write
 
 
-def _summary(result: Result, out: pathlib.Path) -> None:
+def _print_summary(result: Result, out: pathlib.Path) -> None:
     columns = result.episodes
     table = Table(title=f"{result.agent} on {result.name}", box=None, show_header=False)
     table.add_row("episodes", str(len(columns)))

@@ -1,4 +1,4 @@
-"""``kmdp study``: agents x environments x settings x seeds."""
+"""The command ``kmdp study``: play agents × environments × settings × seeds."""
 
 import pathlib
 from typing import Annotated
@@ -12,28 +12,28 @@ from kernelmdp.experiments.studies import study
 
 @app.command("study")
 def study_command(
-    file: Annotated[pathlib.Path, typer.Argument(help="the study, in TOML")],
-    jobs: Annotated[int, typer.Option(min=1, help="processes, a core each")] = 1,
+    file: Annotated[pathlib.Path, typer.Argument(help="the definition of the study, a TOML file")],
+    jobs: Annotated[int, typer.Option(min=1, help="worker processes, one core each")] = 1,
     out: Annotated[
         pathlib.Path | None, typer.Option(help="the study's folder  [default: studies/NAME]")
     ] = None,
     backend: Annotated[str, typer.Option(help="local, or ray for a cluster")] = "local",
     address: Annotated[
-        str | None, typer.Option(help="of the Ray cluster  [default: one of --jobs workers here]")
+        str | None, typer.Option(help="the Ray cluster  [default: start one with --jobs workers]")
     ] = None,
     tensorboard: Annotated[bool, typer.Option(help="write event files of every run")] = False,
 ) -> None:
-    """Run a study; the same command goes on where it stopped."""
+    """Run a study. Repeat the command to continue it."""
     if address is not None and backend != "ray":
         raise typer.BadParameter("--address is of a Ray cluster: --backend ray")
     enable_compilation_cache()
-    found = study(
+    result = study(
         file, out=out, jobs=jobs, backend=backend, address=address, tensorboard=tensorboard
     )
-    done = len(found.trials) - len(found.failed)
-    Console().print(f"{done} of {len(found.trials)} trials are finished, in {found.folder}")
-    if found.failed:
-        first = next(iter(found.failed.values()))
-        typer.echo(f"kmdp: {len(found.failed)} failed; {first.name}: {first.error}", err=True)
-        # Bad input is 2; what nobody foresaw is 1.
-        raise typer.Exit(1 if any(own.details for own in found.failed.values()) else 2)
+    finished = len(result.trials) - len(result.failed)
+    Console().print(f"{finished} of {len(result.trials)} trials are finished, in {result.folder}")
+    if result.failed:
+        first = next(iter(result.failed.values()))
+        typer.echo(f"kmdp: {len(result.failed)} failed; {first.name}: {first.error}", err=True)
+        # The exit code is 2 for bad input and 1 for unexpected errors, which have a traceback.
+        raise typer.Exit(1 if any(trial.details for trial in result.failed.values()) else 2)
