@@ -135,7 +135,7 @@ def ends(points, after):
     ("task", "words", "why"),
     [
         (LINE, {"confidence": "practical"}, "beta is scaled by 0.1"),
-        (LINE, {"confidence": Confidence(scale=2.0)}, "beta is larger than the theorem's"),
+        (LINE, {"confidence": Confidence(scale=2.0)}, "beta is not the theorem's"),
         (LINE, {"update": "step"}, "policies change within an episode"),
         (LINE, {"first_episode": "random"}, "the first episode is random"),
         (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),

@@ -216,6 +216,8 @@ def _unmet_assumptions(
                 reasons.append(f"the noise of the {name} is not Gaussian")
             elif not np.allclose(_regulariser(posterior), deviations**2, rtol=1e-6):
                 reasons.append(f"the {name}'s noise_variance is not that of the noise")
+        elif not confidence.divide and (_regulariser(posterior) < 1).any():
+            reasons.append(f"the noise of the {name} is not divided by √λ, and λ is below 1")
         if not math.isfinite(posterior.error):
             reasons.append(
                 f"the {name} is learned on inducing points, to an error that is not known"

@@ -246,8 +246,7 @@ class ConfidenceSets(Module):
     def family(self, mdp: MDP) -> MDP:
         """Replace the means of an MDP by all plausible ones, with the beliefs' scale as metric.
 
-        ``lipschitz`` is converted to that metric: |p − p'| in the old metric is at most
-        max_j scale_j/metric_j times |p − p'| in the new one.
+        ``lipschitz`` is converted to that metric (``MDP.lipschitz_in``).
 
         Args:
             mdp: Defines spaces, horizon and noise.
@@ -256,12 +255,11 @@ class ConfidenceSets(Module):
             The family of plausible MDPs.
         """
         scale = tuple(float(unit) for unit in self.plausible.beliefs.scale)
-        stretch = max(new / old for new, old in zip(scale, mdp.metric, strict=True))
         return replace_fields(
             mdp,
             model=dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
             metric=scale,
-            lipschitz=jnp.asarray(mdp.lipschitz * stretch, float),
+            lipschitz=mdp.lipschitz_in(scale),
         )
 
 

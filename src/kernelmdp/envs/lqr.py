@@ -47,6 +47,8 @@ GRID_POINTS = {1: 101, 2: 41}
 LIPSCHITZ_RULE = (
     "2 ρ max λ_max(G_h), h ≥ 2, on the ball that holds the optimal policy's states (math B15)"
 )
+#: The same for bounded states, where no bound of L is known.
+BOUNDED_LIPSCHITZ_RULE = "estimate: that of the system without bounds on states"
 
 
 _solve = jit(optimal_solution)
@@ -123,8 +125,9 @@ def linear_quadratic(
         cross: Whether the reward's kernel has a cross term, which N needs.
         action_bound: The largest absolute action: one number, or one for each action. None means
             the rule of this module. Infinity means no bound, which is allowed if A is stable.
-        state_bound: Confines states to a box around 0 with this half-width. Then linear control is
-            not optimal, and a grid planner can check it. None means no bound.
+        state_bound: Confines states to a box around 0 with this half-width. Linear control is
+            then not optimal. With one or two coordinates a grid planner solves the system and
+            gives its optimum; with more the optimum is unknown. None means no bound.
 
     Returns:
         The environment.
@@ -166,6 +169,8 @@ def linear_quadratic(
     )
     reward_kernel = Quadratic() if cross else Quadratic().on("state") + Quadratic().on("action")
     count = GRID_POINTS.get(m, 9)
+    # Projection to a box lowers costs, so neither Riccati nor its L solves a bounded system.
+    on_grid = state_bound is not None and m in GRID_POINTS
     return Environment.of(
         name=name,
         mdp=mdp,
@@ -179,8 +184,8 @@ def linear_quadratic(
         optimum_points=((count,) * m, (21 if q == 1 else 9,) * q),
         norm_reward=float(np.linalg.norm(cost)),
         norm_transition=float(np.linalg.norm(dynamics - np.eye(m, m + q))),
-        lipschitz_rule=LIPSCHITZ_RULE,
-        planner="riccati",
+        lipschitz_rule=LIPSCHITZ_RULE if state_bound is None else BOUNDED_LIPSCHITZ_RULE,
+        planner="grid" if on_grid else "riccati",
     )
 
 

@@ -175,16 +175,20 @@ class ValueMeasure(abc.ABC):
 
 
 class ReturnMeasure(ValueMeasure):
-    """Takes the return of an episode as the value, which is exact if nothing is random.
+    """Adds up the mean rewards of an episode, which is the value if transitions are deterministic.
 
-    If states have too many coordinates for a grid, the return is used as an unbiased estimate.
+    If states have too many coordinates for a grid, the sum is used as an unbiased estimate. Noise
+    of rewards does not enter: regret is a difference of values, not of returns.
     """
 
     def optimum(self, start: Any) -> Value:
         return self.environment.optimal_value(start)
 
     def value(self, policy: Policy, start: Any, episode: Episode) -> float:
-        return episode.total
+        mdp = self.environment.mdp
+        if not any(mdp.reward_noise.sizes):
+            return episode.total
+        return float(np.sum(np.asarray(mdp.model(jnp.asarray(episode.points)).reward)))
 
 
 class GridMeasure(ValueMeasure):

@@ -168,7 +168,7 @@ def _gp_ucrl_bound(agent: GPUCRL) -> RunBound:
     if not agent.coverage.covered:
         return RunBound(str(agent.coverage))
     if settings.scale != 1 or settings.margin > 0 or not settings.divide:
-        return RunBound("not covered: beta is larger than the theorem's")
+        return RunBound("not covered: beta is not the theorem's")
     lipschitz, caveats = lipschitz_of(agent)
     if not math.isfinite(lipschitz):
         return RunBound(f"not covered: L is not known ({problem.lipschitz_rule})")

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain, Unbounded
-from kernelmdp.errors import ArgumentError
+from kernelmdp.errors import ArgumentError, UnknownPropertyError
 from kernelmdp.mdp.evaluation import Value
 from kernelmdp.mdp.linear_quadratic import (
     LinearQuadraticSystem,
@@ -151,17 +151,26 @@ class QuadraticTruth:
         self.bounded = mdp.states.bounded or mdp.actions.bounded
 
     def optimum(self, start: Any) -> Value:
-        """Compute V*_1 at a state: the value of the Riccati policy within the bounds.
+        """Compute V*_1 at a state: the value of the Riccati policy within the bounds of actions.
 
-        The optimum lies between that value and the value without bounds. The error is their gap
-        plus the 99 % interval of the rollouts.
+        Bounds of actions only lower the value. The optimum therefore lies between that value and
+        the value without bounds. The error is their gap plus the 99 % interval of the rollouts.
+        Bounds of states raise the value, because projection to a box lowers costs. No bound of
+        the optimum is known then.
 
         Args:
             start: The state, (m,).
 
         Returns:
             The value, exact without bounds.
+
+        Raises:
+            UnknownPropertyError: If states are bounded.
         """
+        if self.mdp.states.bounded:
+            raise UnknownPropertyError(
+                "the optimum of linear-quadratic control in a box is unknown"
+            )
         state = jnp.asarray(start, float)
         unbounded = float(linear_value(self.system, self.policy, state))
         if not self.bounded:

@@ -1,6 +1,6 @@
 """Episodic MDPs: state and action space, horizon, a model of the means, and additive noise."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -113,6 +113,20 @@ class MDP(Module):
         self.signals = dict(signals or {})
         if termination is not None:
             self.signals["termination"] = termination
+
+    def lipschitz_in(self, metric: Sequence[float]) -> Float[Array, ""]:
+        """Convert L to another metric: L times max_j new_j/old_j.
+
+        |p − p'| in the old metric is at most that factor times |p − p'| in the new one.
+
+        Args:
+            metric: The new metric, one number for each axis of the mean next state.
+
+        Returns:
+            L in the new metric.
+        """
+        factor = max(new / old for new, old in zip(metric, self.metric, strict=True))
+        return jnp.asarray(self.lipschitz * factor, float)
 
     @property
     def termination(self) -> Signal | None:

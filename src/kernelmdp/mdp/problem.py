@@ -159,6 +159,8 @@ class Problem:
         Returns:
             The problem.
         """
+        # A problem measures distances in units of its scale, an MDP in its metric.
+        scale = fields.get("scale") or (1.0,) * mdp.mean_dimension
         return cls(
             name=name,
             states=mdp.states,
@@ -169,7 +171,7 @@ class Problem:
             reward=None,
             reward_noise=mdp.reward_noise,
             transition_noise=mdp.transition_noise,
-            lipschitz=float(mdp.lipschitz),
+            lipschitz=float(mdp.lipschitz_in(scale)),
             termination=mdp.termination,
             **{"offset": "identity"} | fields,
         )

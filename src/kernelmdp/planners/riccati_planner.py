@@ -139,7 +139,8 @@ class RiccatiPlanner(Planner):
             curvature=dual.curvature,
             constant=dual.constant,
             multiplier=dual.multiplier,
-            certified=certified,
+            # Projection to a box lowers costs, so no bound is proved for bounded states.
+            certified=certified & (not mdp.states.bounded),
             error=float("nan") if bounded else 0.0,
         )
 

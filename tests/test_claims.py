@@ -1,0 +1,102 @@
+"""Claims of the library (covered, certified, an error of a value) hold, or are not made.
+
+Each test is a configuration in which a claim was once made although an assumption failed.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kernelmdp as km
+from kernelmdp.confidence import Confidence
+from kernelmdp.envs.lqr import lqr_1d, lqr_4d
+from kernelmdp.errors import UnknownPropertyError
+from kernelmdp.kernels import Index, Linear, SquaredExponential
+from kernelmdp.mdp import MDP, Gaussian, MeanModel
+from kernelmdp.mdp.evaluation import optimal_value
+from kernelmdp.planners import RiccatiPlanner
+
+KEY = jax.random.key(0)
+
+
+def shifted(scale, metric=1.0, slope=0.1, reward_noise=0.1, noise=0.5):
+    """s' = s + a on [-10, 10], reward slope·s: U_h has slope (H − h)·slope, and V* is known."""
+    horizon = 3
+    mdp = MDP(
+        MeanModel(lambda z: slope * z[:, 0], lambda z: z[:, :1] + z[:, 1:]),
+        states=km.Box([-10.0], [10.0]),
+        actions=km.Box([-1.0], [1.0]),
+        horizon=horizon,
+        reward_noise=Gaussian(reward_noise),
+        transition_noise=Gaussian(noise),
+        reward_range=(-10 * slope, 10 * slope),
+        metric=(metric,),
+        lipschitz=(horizon - 1) * slope * metric,
+    )
+    return km.Environment.of(
+        mdp,
+        (0.0,),
+        name="shifted",
+        reward_kernel=SquaredExponential(5.0),
+        transition_kernel=Linear() @ Index(1),
+        scale=(scale,),
+        state_points=(201,),
+        action_points=(21,),
+        optimum_points=((401,), (41,)),
+        norm_transition=1.0 / scale,
+        lipschitz_rule="exact: rewards are linear",
+    )
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("metric", [0.5, 1.0, 4.0])
+def test_lipschitz_constants_are_converted_to_the_scale_of_the_problem(scale, metric):
+    env = shifted(scale, metric)
+    assert env.problem.lipschitz == pytest.approx(0.2 * scale)  # |U(p) − U(p')| ≤ 0.2 |p − p'|
+    agent = km.GPUCRL(env, reward="known", planner="bonus", confidence="valid", seed=0)
+    agent.ask([0.0])
+    assert agent.sets.contains(env.mdp.model, jnp.asarray(env.mdp.points.spread_points(200)))
+    assert agent.planned.value([0.0]) >= env.optimal_value().value - 0.02
+
+
+def test_the_optimum_of_linear_quadratic_control_in_a_box_is_solved_on_a_grid():
+    env = lqr_1d(noise=1.0, state_bound=1.0)
+    optimum = env.optimal_value()
+    fine = optimal_value(env.mdp, env.start, state_points=(801,), action_points=(161,))
+    assert abs(optimum.value - fine.value) <= optimum.error + fine.error
+    riccati = RiccatiPlanner().plan(env.mdp, key=KEY, start=np.asarray(env.start))
+    assert riccati.value(env.start) < fine.value  # the box lowers the cost
+    assert not bool(riccati.certified)
+    assert bool(RiccatiPlanner().plan(lqr_1d().mdp, key=KEY, start=np.ones(1)).certified)
+
+
+def test_an_oracle_in_a_box_has_no_regret():
+    oracle = km.Oracle(lqr_1d(noise=1.0, state_bound=1.0), seed=0)
+    result = oracle.learn(episodes=3, progress=False)
+    np.testing.assert_allclose(result.episodes["regret"], 0.0, atol=1e-9)
+
+
+def test_the_optimum_in_a_box_of_many_coordinates_is_unknown():
+    with pytest.raises(UnknownPropertyError, match="in a box"):
+        lqr_4d(state_bound=1.0).optimal_value()
+
+
+def test_noise_that_is_not_divided_by_the_regulariser_is_not_covered_below_one():
+    env = km.make("rkhs")
+    known = {"norm_reward": env.problem.norm_reward, "norm_transition": env.problem.norm_transition}
+    covered = km.GPUCRL(env, confidence=Confidence(**known), seed=0)
+    assert covered.coverage.covered
+    agent = km.GPUCRL(env, confidence=Confidence(divide=False, **known), seed=0)
+    assert not agent.coverage.covered
+    assert "not divided" in str(agent.coverage)
+    larger = Confidence(divide=False, regulariser="paper", **known)  # λ = H: β is larger
+    assert km.GPUCRL(env, confidence=larger, seed=0).coverage.covered
+
+
+def test_regret_is_of_values_where_only_rewards_are_noisy():
+    env = shifted(1.0, reward_noise=1.0, noise=0.0)
+    result = km.Oracle(env, seed=0).learn(episodes=5, progress=False)
+    regret = np.asarray(result.episodes["regret"])
+    assert np.ptp(regret) < 1e-9  # noise of rewards does not enter
+    assert np.abs(regret).max() <= env.optimal_value().error + 0.02
