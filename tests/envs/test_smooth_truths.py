@@ -11,7 +11,7 @@ import pytest
 from kernelmdp.envs import make
 from kernelmdp.envs.noise_lipschitz import with_lipschitz
 from kernelmdp.envs.rkhs import NORMS, REWARD_SUP_RANGE, TRANSITION_SUP_RANGE, random_expansion
-from kernelmdp.envs.unit_box import StackedFunctions, unit_points
+from kernelmdp.envs.unit_box import StackedFunctions, unit_domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import posterior
 from kernelmdp.kernels import SquaredExponential
@@ -53,7 +53,7 @@ def test_a_given_norm_scales_the_function():
 @pytest.mark.parametrize("name", ["rkhs", "gp-prior"])
 def test_seeds_choose_instances(name):
     # A fresh making, not the one kept: the same seed has to draw the same functions again.
-    points = jnp.asarray(unit_points(instance(name).mdp.states.dimension).spread_points(16))
+    points = jnp.asarray(unit_domain(instance(name).mdp.states.dimension).spread_points(16))
     first, again, other = instance(name, 0), make(name, seed=0), instance(name, 3)
     for pick in (lambda e: e.mdp.model(points).reward, lambda e: e.mdp.model(points).state):
         np.testing.assert_array_equal(pick(first), pick(again))
@@ -155,7 +155,7 @@ def test_impossible_bands_are_refused():
     with pytest.raises(ArgumentError, match="happens"):
         random_expansion(
             SquaredExponential(0.5),
-            unit_points(1),
+            unit_domain(1),
             norm=0.1,
             sup_range=(5.0, 6.0),
             key=jax.random.key(0),

@@ -8,7 +8,7 @@ import kernelmdp as km
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig, read_config, run
 from kernelmdp.experiments.playback import draw_episode, play_saved
-from kernelmdp.experiments.run import load_run
+from kernelmdp.experiments.run import load_agent_of_run
 from kernelmdp.planners import MPCPlanner
 
 
@@ -28,7 +28,7 @@ def test_a_saved_agent_plays(folder):
 
 
 def test_it_is_drawn(folder, tmp_path):
-    agent = load_run(read_config(folder), folder)
+    agent = load_agent_of_run(read_config(folder), folder)
     draw_episode(agent, tmp_path / "seen" / "it.gif", seed=0)
     with Image.open(tmp_path / "seen" / "it.gif") as picture:
         assert picture.n_frames >= 2

@@ -21,7 +21,7 @@ from kernelmdp.mdp import (
 )
 from kernelmdp.planners import GridPlanner
 from kernelmdp.planners.dilation import BallBackup, BoxBackup
-from kernelmdp.planners.lipschitz_envelope import lipschitz_envelope
+from kernelmdp.planners.lipschitz_envelope import lower_lipschitz_envelope
 from kernelmdp.planners.optimism import EllipsoidBackup, IntervalBackup
 from kernelmdp.planners.pessimism import pessimistic_values
 
@@ -181,7 +181,7 @@ def test_envelope(rng, counts, periodic):
     metric = (0.5, 2.0)[: len(counts)]
     table = rng.normal(size=len(grid.nodes))
     L = 1.7
-    found = np.asarray(lipschitz_envelope(jnp.asarray(table), grid, metric, jnp.asarray(L)))
+    found = np.asarray(lower_lipschitz_envelope(jnp.asarray(table), grid, metric, jnp.asarray(L)))
     gaps = np.abs(grid.nodes[:, None, :] - grid.nodes[None, :, :])
     for j in periodic:
         gaps[:, :, j] = np.minimum(gaps[:, :, j], 2.0 - gaps[:, :, j])
@@ -189,7 +189,7 @@ def test_envelope(rng, counts, periodic):
     np.testing.assert_allclose(found, (table[None, :] + L * distance).min(axis=1), atol=1e-12)
     assert (found <= table + 1e-12).all()
     assert (np.abs(found[:, None] - found[None, :]) <= L * distance + 1e-9).all()
-    again = lipschitz_envelope(jnp.asarray(found), grid, metric, jnp.asarray(L))
+    again = lower_lipschitz_envelope(jnp.asarray(found), grid, metric, jnp.asarray(L))
     np.testing.assert_allclose(again, found, atol=1e-12)
 
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from kernelmdp.priors.blackjax_sampling import default_promotion
 from kernelmdp.priors.diagnostics import EXACT, diagnose, mixing, worst_diagnostics
-from kernelmdp.priors.sampling import default_promotion
 
 
 def chains(memory, apart=0.0):

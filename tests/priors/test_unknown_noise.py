@@ -12,7 +12,7 @@ from scipy import stats
 
 from kernelmdp.numerics.modules import jit
 from kernelmdp.priors import UnknownNoise
-from kernelmdp.priors.unknown_noise import draw_weights
+from kernelmdp.priors.unknown_noise import draw_weights_and_variances
 from tests.priors import toy
 
 DRAWS = 4000
@@ -21,7 +21,7 @@ DRAWS = 4000
 @jit
 def draws_of(learned, keys):
     """Weights and noise variances, one draw for each key."""
-    return jax.vmap(lambda k: draw_weights(learned, k))(keys)
+    return jax.vmap(lambda k: draw_weights_and_variances(learned, k))(keys)
 
 
 def test_noise_variance_without_functions_is_inverse_gamma():

@@ -18,7 +18,7 @@ from kernelmdp.envs import make, names
 from kernelmdp.experiments import Result, RunConfig, run
 from kernelmdp.experiments.playback import draw_episode, play_saved
 from kernelmdp.experiments.progress import describe, track
-from kernelmdp.experiments.run import load_run
+from kernelmdp.experiments.run import load_agent_of_run
 from kernelmdp.experiments.tensorboard import TensorBoardWriter, require_tensorboard
 from kernelmdp.report import draw_regret, slope
 
@@ -62,7 +62,7 @@ def run_command(
     draw_regret([out], out / "figures" / "regret.png")
     _print_summary(result, out)
     if render is not None:
-        draw_episode(load_run(config, out), render, seed=seed)
+        draw_episode(load_agent_of_run(config, out), render, seed=seed)
         print(f"one episode of the learned policy: {render}")
 
 

@@ -23,7 +23,7 @@ from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.types import ArrayLike, Key
 
 
-class Transition(Module):
+class MeanTransition(Module):
     """The mean transition offset(z) + scale · residual(z).
 
     Attributes:
@@ -202,7 +202,7 @@ class Beliefs(Module):
             for name, posterior in self.learned.items()
         }
         reward: Any = cached.get("reward", getattr(self.reward, "function", None))
-        return MeanModel(reward, Transition(cached["transition"], self.offset, self.scale))
+        return MeanModel(reward, MeanTransition(cached["transition"], self.offset, self.scale))
 
     def predict_reward(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
         """Predict the mean reward.

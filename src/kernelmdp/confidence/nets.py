@@ -48,7 +48,7 @@ def net(domain: Domain, *, slope: Number, episode: Number) -> tuple[Net, Float[A
     Returns:
         The net, and the logarithm of the number of representatives.
     """
-    low, sides, together, log_points = layout(domain)
+    low, sides, together, log_points = axis_layout(domain)
     counts = net_counts(
         sides=jnp.asarray(sides), together=jnp.asarray(together), slope=slope, episode=episode
     )
@@ -64,10 +64,10 @@ def log_count(domain: Domain) -> float:
     Returns:
         ln|Z| of a finite domain; of a product, the part of its finite factors.
     """
-    return layout(domain)[3]
+    return axis_layout(domain)[3]
 
 
-def layout(domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def axis_layout(domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Describe the axes of a domain for its net.
 
     Args:

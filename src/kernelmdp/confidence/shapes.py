@@ -16,7 +16,7 @@ from kernelmdp.gp.output_layouts import ColumnLayout, RotatedLayout, SharedLayou
 SHAPES = ("trace", "lmax", "ellipsoid", "box")
 
 
-def deviations(
+def principal_deviations(
     posterior: Posterior, points: Float[Array, "n d"], std: Float[Array, "n m"]
 ) -> tuple[Float[Array, "n r"], Float[Array, "m r"] | Float[Array, "n m r"]]:
     """Compute standard deviations along the principal axes of Σ(z).
@@ -60,7 +60,7 @@ def radius(
     """
     if shape == "trace":
         return jnp.linalg.norm(std, axis=1)
-    return jnp.max(deviations(posterior, points, std)[0], axis=1)
+    return jnp.max(principal_deviations(posterior, points, std)[0], axis=1)
 
 
 def root(
@@ -86,7 +86,7 @@ def root(
     Returns:
         M(z) for every point.
     """
-    along_axes, axes = deviations(posterior, points, std)
+    along_axes, axes = principal_deviations(posterior, points, std)
     outputs = std.shape[1]
     squares = (beta * along_axes) ** 2
     total = jnp.sqrt(jnp.sum(squares, axis=1))[:, None]

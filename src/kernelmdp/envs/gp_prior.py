@@ -13,8 +13,8 @@ from kernelmdp.envs.unit_box import (
     LENGTHSCALE,
     NOISE,
     StackedFunctions,
+    unit_domain,
     unit_environment,
-    unit_points,
 )
 from kernelmdp.gp import posterior
 from kernelmdp.kernels import Kernel, SquaredExponential
@@ -50,7 +50,7 @@ def gp_prior(
     Returns:
         The environment.
     """
-    points = unit_points(1)
+    points = unit_domain(1)
     default = VARIANCE * SquaredExponential(LENGTHSCALE)
     kernels = (
         default if reward_kernel is None else reward_kernel,

@@ -81,7 +81,7 @@ class LinearDynamics(Module):
 
 
 @dataclasses.dataclass(frozen=True)
-class OptimalTrajectory:
+class OptimalExtent:
     """How far the optimal policy goes from a start: means plus some standard deviations.
 
     Attributes:
@@ -152,7 +152,7 @@ def linear_quadratic(
         raise ArgumentError("cross", "True, as a cross term N needs it", cross)
     horizon, noise = integer("horizon", horizon, least=1), positive_number("noise", noise)
     first_state = np.asarray(float_array(start, "start"))
-    optimal = _optimal_trajectory(A, B, P, N, Q, first_state, horizon, noise)
+    optimal = _optimal_extent(A, B, P, N, Q, first_state, horizon, noise)
     states, actions = _spaces(A, optimal, q, action_bound, state_bound)
     cost = np.block([[P, N], [N.T, Q]])
     dynamics = np.concatenate([A, B], axis=1)
@@ -197,7 +197,7 @@ def _matrix(argument: str, value: Any) -> np.ndarray:
     return array
 
 
-def _optimal_trajectory(
+def _optimal_extent(
     A: np.ndarray,
     B: np.ndarray,
     P: np.ndarray,
@@ -206,7 +206,7 @@ def _optimal_trajectory(
     start: np.ndarray,
     horizon: int,
     noise: float,
-) -> OptimalTrajectory:
+) -> OptimalExtent:
     """Follow means and covariances of the optimal policy's states through the periods."""
     m = len(A)
     if start.shape != (m,):
@@ -225,11 +225,11 @@ def _optimal_trajectory(
         closed_loop = A - B @ K
         mean = closed_loop @ mean
         covariance = closed_loop @ covariance @ closed_loop.T + noise_covariance
-    return OptimalTrajectory(np.maximum(actions, noise), max(radius, noise), solution)
+    return OptimalExtent(np.maximum(actions, noise), max(radius, noise), solution)
 
 
 def _spaces(
-    A: np.ndarray, optimal: OptimalTrajectory, q: int, action_bound: Any, state_bound: Any
+    A: np.ndarray, optimal: OptimalExtent, q: int, action_bound: Any, state_bound: Any
 ) -> tuple[Domain, Domain]:
     """Return the spaces of states and of actions."""
     m = len(A)

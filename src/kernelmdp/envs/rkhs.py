@@ -18,8 +18,8 @@ from kernelmdp.envs.unit_box import (
     LENGTHSCALE,
     NOISE,
     StackedFunctions,
+    unit_domain,
     unit_environment,
-    unit_points,
 )
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import Kernel, SquaredExponential
@@ -138,7 +138,7 @@ def rkhs(
     m = integer("dimension", dimension, least=1)
     if m not in NORMS:
         raise ArgumentError("dimension", "1 or 2", dimension)
-    points = unit_points(m)
+    points = unit_domain(m)
     kernel = SquaredExponential(LENGTHSCALE)
 
     def draw(

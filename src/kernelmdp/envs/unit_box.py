@@ -40,7 +40,7 @@ class StackedFunctions(Module):
         return jnp.stack([part(points) for part in self.parts], axis=1)
 
 
-def unit_points(dimension: int) -> ProductDomain:
+def unit_domain(dimension: int) -> ProductDomain:
     """Return the domain of points z = (s, a).
 
     Args:
@@ -88,7 +88,7 @@ def unit_environment(
         positive_number("noise", noise)
     )
     m = dimension
-    (_, states), (_, actions) = unit_points(m).factors
+    (_, states), (_, actions) = unit_domain(m).factors
     nodes, choices, fine_nodes, fine_choices = GRID_POINTS[m]
     mdp = with_reward_range(
         MDP(

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.confidence import Coverage
-from kernelmdp.experiments.coverage_checks import coverage_checks
 from kernelmdp.experiments.data_lemmas import data_lemmas
+from kernelmdp.experiments.guarantee_checks import guarantee_checks
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun, read_run, replanned_note, replay
 from kernelmdp.theory.certificates import RegretCertificate
 from kernelmdp.theory.check import Check, at_most, not_applicable
@@ -105,7 +105,7 @@ def audit(folder: Any) -> Audit:
     """
     stored = read_run(folder)
     replayed = replay(stored)
-    theorem_checks, certificates = coverage_checks(stored, replayed)
+    theorem_checks, certificates = guarantee_checks(stored, replayed)
     checks = [
         *_replay_checks(stored, replayed),
         *data_lemmas(stored, replayed),

@@ -10,7 +10,7 @@ from PIL import Image
 
 from kernelmdp.agents import Agent, episode_key
 from kernelmdp.errors import ArgumentError, KernelMDPError
-from kernelmdp.experiments.run import load_run
+from kernelmdp.experiments.run import load_agent_of_run
 from kernelmdp.experiments.run_files import read_config
 from kernelmdp.mdp import Episode
 
@@ -31,7 +31,7 @@ def play_saved(folder: Any, *, episodes: int, seed: int) -> tuple[Agent, list[Ep
     Returns:
         The agent and the episodes. The agent does not learn from them.
     """
-    agent = load_run(read_config(folder), pathlib.Path(folder))
+    agent = load_agent_of_run(read_config(folder), pathlib.Path(folder))
     return agent, [play_greedy(agent, seed=seed + number) for number in range(episodes)]
 
 

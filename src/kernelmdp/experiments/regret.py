@@ -174,7 +174,7 @@ class ValueMeasure(abc.ABC):
         """
 
 
-class ReturnMeasure(ValueMeasure):
+class MeanRewardMeasure(ValueMeasure):
     """Adds up the mean rewards of an episode, which is the value if transitions are deterministic.
 
     If states have too many coordinates for a grid, the sum is used as an unbiased estimate. Noise
@@ -242,10 +242,10 @@ def _measure_for(environment: Environment) -> ValueMeasure:
     if environment.mdp.horizon == 1:
         return OnePeriodMeasure(environment)
     if environment.problem.planner == "mpc":
-        return ReturnMeasure(environment)
+        return MeanRewardMeasure(environment)
     if any(environment.mdp.transition_noise.sizes):
         return GridMeasure(environment)
-    return ReturnMeasure(environment)
+    return MeanRewardMeasure(environment)
 
 
 @jit

@@ -36,7 +36,13 @@ from kernelmdp.experiments.run_files import (
     read_rows,
     write_config,
 )
-from kernelmdp.experiments.run_folder import LOCK_FILE, RunFolder, lock, restore, storage_errors
+from kernelmdp.experiments.run_folder import (
+    LOCK_FILE,
+    RunFolder,
+    lock,
+    restore_rows,
+    storage_errors,
+)
 
 
 def run(
@@ -81,7 +87,7 @@ def run(
             with storage_errors(path):
                 write_config(config, path, agent)
         recovered = recover_run(path, agent, config)
-        restore(path, recovered, agent)
+        restore_rows(path, recovered, agent)
         for episode in recovered.history:
             agent.replay(episode)
         agent.totals = dict(recovered.totals)
@@ -124,7 +130,7 @@ def is_finished(folder: Any, episodes: int) -> bool:
     )
 
 
-def load_run(config: RunConfig, folder: pathlib.Path) -> Agent:
+def load_agent_of_run(config: RunConfig, folder: pathlib.Path) -> Agent:
     """Load the agent of a run from its checkpoint.
 
     Args:

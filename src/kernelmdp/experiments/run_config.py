@@ -16,8 +16,8 @@ from kernelmdp.experiments.systems import (
     PlayableSystem,
     as_playable,
     gymnasium_errors,
-    is_gymnasium_id,
     is_module_reference,
+    looks_like_gymnasium_id,
 )
 from kernelmdp.numerics.checks import with_suggestion
 from kernelmdp.registry import reference_to
@@ -79,7 +79,9 @@ class RunConfig:
     def registered_env(self) -> bool:
         """Whether this library's ``make`` makes the environment, and not Gymnasium."""
         name = self.env
-        return name in ENVIRONMENTS or is_module_reference(name) or not is_gymnasium_id(name)
+        return (
+            name in ENVIRONMENTS or is_module_reference(name) or not looks_like_gymnasium_id(name)
+        )
 
     def require_environment(self) -> None:
         """Check that the environment and its options exist, without making it.

@@ -94,7 +94,7 @@ def lock(folder: pathlib.Path) -> Iterator[None]:
         yield
 
 
-def restore(folder: pathlib.Path, recovered: RecoveredRun, agent: Agent) -> None:
+def restore_rows(folder: pathlib.Path, recovered: RecoveredRun, agent: Agent) -> None:
     """Rewrite ``episodes.csv`` from what was recovered, and warn if anything was missing.
 
     Args:

@@ -235,7 +235,7 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
     options = {key: value for key, value in spec.items() if key not in ("name", "id")}
     if not isinstance(name, str):
         raise ArgumentError("task", "the name of an environment", repr(name))
-    if name in ENVIRONMENTS or is_module_reference(name) or not is_gymnasium_id(name):
+    if name in ENVIRONMENTS or is_module_reference(name) or not looks_like_gymnasium_id(name):
         task = make(name, **options)
         if isinstance(task, Environment):
             return task
@@ -245,7 +245,7 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
     return dataclasses.replace(task, made_from={"name": name} | options)
 
 
-def is_gymnasium_id(name: str) -> bool:
+def looks_like_gymnasium_id(name: str) -> bool:
     """Return whether a name looks like a Gymnasium id: it has a version or a namespace.
 
     Args:
@@ -266,7 +266,7 @@ def is_module_reference(name: str) -> bool:
     Returns:
         True if it is.
     """
-    return ":" in name and not is_gymnasium_id(name.partition(":")[2])
+    return ":" in name and not looks_like_gymnasium_id(name.partition(":")[2])
 
 
 def gymnasium_task(env: Any, **options: Any) -> GymnasiumTask:

@@ -22,7 +22,12 @@ from jaxtyping import Array, Float, Int
 
 from kernelmdp.gp.basis import Basis, BasisCache, MomentCache, from_cache
 from kernelmdp.gp.engine import Engine, PosteriorFunction
-from kernelmdp.numerics.factorisation import cholesky, solve_lower, squared_lengths, triangular_root
+from kernelmdp.numerics.factorisation import (
+    cholesky,
+    product_squared_lengths,
+    solve_lower,
+    triangular_root,
+)
 from kernelmdp.numerics.modules import map_chunks, replace_fields
 from kernelmdp.types import Key
 
@@ -194,7 +199,7 @@ class WeightEngine(Engine):
 
         def moments(chunk: Array) -> tuple[Array, Array]:
             values = basis(chunk)
-            return values @ self.weights, squared_lengths(values, root, panels)
+            return values @ self.weights, product_squared_lengths(values, root, panels)
 
         return map_chunks(moments, rows, size)
 

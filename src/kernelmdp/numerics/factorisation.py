@@ -77,7 +77,7 @@ def triangular_root(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return jnp.linalg.qr(root.T, mode="r").T
 
 
-def squared_lengths(
+def product_squared_lengths(
     rows: Float[Array, "k n"], factor: Float[Array, "n n"], panels: int
 ) -> Float[Array, " k"]:
     """Return ‖rowᵀ C‖² for each row and a lower triangular C.

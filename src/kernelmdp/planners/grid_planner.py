@@ -29,7 +29,7 @@ from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.checks import choice
 from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.planners.action_selection import best_actions, optimistic_rewards
-from kernelmdp.planners.lipschitz_envelope import lipschitz_envelope
+from kernelmdp.planners.lipschitz_envelope import lower_lipschitz_envelope
 from kernelmdp.planners.optimism import backup_for, with_radius
 from kernelmdp.planners.optimistic_backup import OptimisticBackup
 from kernelmdp.planners.plan import Plan, ValueTable
@@ -357,7 +357,7 @@ def _plan(
     def backup(after: Array, period: Array) -> tuple[Array, tuple[Array, Array, Any]]:
         expected = grid.expectation(after)
         if not prediction.certain and planner.envelope and not grid.states.finite:
-            expected = lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
+            expected = lower_lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
         table = optimistic_backup.prepare(expected, sizes)
         later = optimistic_backup.read(table, positions)
         later = later if continues is None else jnp.where(continues, later, 0.0)

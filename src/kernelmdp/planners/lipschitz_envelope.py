@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from kernelmdp.mdp.state_grid import StateGrid
 
 
-def lipschitz_envelope(
+def lower_lipschitz_envelope(
     table: Float[Array, " M"],
     grid: StateGrid,
     metric: tuple[float, ...],

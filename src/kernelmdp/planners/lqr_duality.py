@@ -259,7 +259,9 @@ def _border_offsets(
     return jnp.where(usable & jnp.isfinite(size), offsets, jnp.zeros_like(offsets))
 
 
-def is_certified(solved_cost: Float[Array, "d d"], cost: Float[Array, "d d"]) -> Bool[Array, ""]:
+def is_cost_unchanged(
+    solved_cost: Float[Array, "d d"], cost: Float[Array, "d d"]
+) -> Bool[Array, ""]:
     """Return whether the cost that was solved equals the bound of all plausible costs.
 
     Args:

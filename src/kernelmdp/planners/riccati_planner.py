@@ -29,7 +29,7 @@ from kernelmdp.mdp.linear_quadratic import (
 )
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.numerics.modules import jit, replace_fields
-from kernelmdp.planners.lqr_duality import DualSolution, best_dual, is_certified
+from kernelmdp.planners.lqr_duality import DualSolution, best_dual, is_cost_unchanged
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
 from kernelmdp.types import ArrayLike, Key
@@ -176,7 +176,7 @@ def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[DualSolution
             solution.constants[0],
             jnp.zeros_like(absolute_floor),
         )
-        return plain, is_certified(cost, system.cost), misfit
+        return plain, is_cost_unchanged(cost, system.cost), misfit
     if prediction.radius is not None:
         squares = prediction.radius**2
     elif prediction.sides is not None:  # the ball around the box
@@ -197,7 +197,7 @@ def _plan(mdp: MDP, floor: float, moment: Array, key: Key) -> tuple[DualSolution
     dual = best_dual(
         replace_fields(system, cost=cost), W, metric, mdp.horizon, jnp.asarray(moment), key=sign_key
     )
-    certified = is_certified(cost, optimistic)
+    certified = is_cost_unchanged(cost, optimistic)
     return dual._replace(offsets=dual.offsets + random_actions), certified, misfit
 
 

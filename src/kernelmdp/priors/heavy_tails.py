@@ -26,10 +26,10 @@ from kernelmdp.mdp import Noise
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, jit, replace_fields
+from kernelmdp.priors.blackjax_sampling import slice_steps
 from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, PriorProblem
-from kernelmdp.priors.sampling import slice_steps
 from kernelmdp.priors.weight_space import WeightColumns, random_member
 from kernelmdp.types import Key
 

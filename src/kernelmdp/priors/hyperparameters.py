@@ -30,10 +30,10 @@ from kernelmdp.gp import Posterior, posterior
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, jit, replace_fields
+from kernelmdp.priors.blackjax_sampling import default_promotion
 from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, PriorProblem
-from kernelmdp.priors.sampling import default_promotion
 from kernelmdp.priors.sufficient_statistics import Statistics
 from kernelmdp.priors.weight_space import WeightColumns
 from kernelmdp.types import Key

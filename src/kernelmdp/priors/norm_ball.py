@@ -18,10 +18,10 @@ from jaxtyping import Array, Float
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import Module, jit, replace_fields
+from kernelmdp.priors.blackjax_sampling import slice_steps
 from kernelmdp.priors.chain_segments import Segment, run_segment
 from kernelmdp.priors.diagnostics import EXACT, Diagnostics
 from kernelmdp.priors.prior import Prior, PriorProblem, PriorState
-from kernelmdp.priors.sampling import slice_steps
 from kernelmdp.priors.sufficient_statistics import Statistics
 from kernelmdp.priors.weight_space import WeightColumns, random_member
 from kernelmdp.types import Key

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.confidence.beliefs import Beliefs, Transition
+from kernelmdp.confidence.beliefs import Beliefs, MeanTransition
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
 from kernelmdp.mdp import MeanModel, Noise
@@ -290,4 +290,4 @@ def _model_of(state: PriorState, weights: list[Array], exact: bool) -> MeanModel
         count = len(state.reward.groups)
         reward = state.reward.function(weights[:count], exact=exact)
     residual = state.transition.function(weights[count:], exact=exact)
-    return MeanModel(reward, Transition(residual, state.beliefs.offset, state.beliefs.scale))
+    return MeanModel(reward, MeanTransition(residual, state.beliefs.offset, state.beliefs.scale))

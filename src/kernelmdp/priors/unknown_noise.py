@@ -99,7 +99,7 @@ class UnknownNoise(Prior):
         return UnknownNoiseState(statistics, learned.shape, learned.rates), EXACT
 
     def weights(self, learned: Any, *, key: Key) -> Float[Array, "r p"]:
-        return draw_weights(learned, key)[0]
+        return draw_weights_and_variances(learned, key)[0]
 
     def expected(self, learned: Any) -> Float[Array, "r p"]:
         return _expected(learned)
@@ -131,7 +131,7 @@ def log_posterior(
 
 
 @jit
-def draw_weights(
+def draw_weights_and_variances(
     learned: UnknownNoiseState, key: Key
 ) -> tuple[Float[Array, "r p"], Float[Array, " p"]]:
     """Draw weights and noise variances from the posterior.

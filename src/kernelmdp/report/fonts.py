@@ -20,11 +20,11 @@ LETTERS = (*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2070), 0x
 
 
 @functools.cache
-def family() -> list[str]:
+def register_small_font() -> list[str]:
     """Make the small font, once in a process.
 
     Returns:
-        Names for Matplotlib's ``font.family``, the small font first.
+        Names for Matplotlib's ``font.register_small_font``, the small font first.
     """
     from fontTools import subset
     from matplotlib import font_manager

@@ -4,7 +4,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kernelmdp.report.fonts import family
+from kernelmdp.report.fonts import register_small_font
 
 #: Settings of Matplotlib for all figures.
 STYLE: dict[str, Any] = {
@@ -48,7 +48,7 @@ def render(
     import matplotlib
     from matplotlib.figure import Figure
 
-    style: Any = STYLE | {"font.family": family()}
+    style: Any = STYLE | {"font.family": register_small_font()}
     with matplotlib.rc_context(style):
         figure: Any = Figure()
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -84,7 +84,7 @@ def render_panels(
 
     columns = min(3, len(draws))
     rows = -(-len(draws) // columns)
-    style: Any = STYLE | {"font.family": family()}
+    style: Any = STYLE | {"font.family": register_small_font()}
     with matplotlib.rc_context(style):
         figure: Any = Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()

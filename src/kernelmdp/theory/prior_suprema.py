@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from kernelmdp.confidence import Supremum, constants_level, slopes, supremum
-from kernelmdp.confidence.nets import layout, log_count
+from kernelmdp.confidence.nets import axis_layout, log_count
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import Kernel, OutputKernel
@@ -133,7 +133,7 @@ def log_net_size(domain: Domain, *, slope: float, episode: int, version: str) ->
         The logarithm of the number of points.
     """
     if version != "paper":
-        _, sides, dimensions, log_points = layout(domain)
+        _, sides, dimensions, log_points = axis_layout(domain)
         counts = np.maximum(1.0, np.ceil(2 * sides * dimensions * (episode**2 * slope)))
         return log_points + float(np.log(counts).sum())
     total = 0.0

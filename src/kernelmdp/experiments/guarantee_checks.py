@@ -14,7 +14,7 @@ from kernelmdp.theory.check import Check, at_most, not_applicable
 from kernelmdp.theory.value_lemmas import coverage
 
 
-def coverage_checks(
+def guarantee_checks(
     stored: StoredRun, replayed: ReplayedRun
 ) -> tuple[list[Check], tuple[RegretCertificate, ...]]:
     """Check lemma (j), both certificates and the theorem's bound.
