@@ -100,3 +100,52 @@ def test_regret_is_of_values_where_only_rewards_are_noisy():
     regret = np.asarray(result.episodes["regret"])
     assert np.ptp(regret) < 1e-9  # noise of rewards does not enter
     assert np.abs(regret).max() <= env.optimal_value().error + 0.02
+
+
+def test_a_gp_setting_needs_a_truth_drawn_from_that_prior():
+    drawn = km.GPUCRL("gp-prior", confidence={"name": "valid", "setting": "gp"}, seed=0)
+    assert "drawn from the prior" not in str(drawn.coverage)
+    for env, settings in (("rkhs", {}), ("gp-prior", {"reward_kernel": "0.3 * linear"})):
+        confidence = {"name": "valid", "setting": "gp"}
+        agent = km.GPUCRL(env, confidence=confidence, seed=0, **settings)
+        assert not agent.coverage.covered
+        assert "not known to be drawn from the prior" in str(agent.coverage)
+
+
+def test_outcomes_that_may_be_clipped_end_the_claim():
+    env = shifted(1.0)
+    settings = {"reward": "known", "confidence": "valid", "seed": 0}
+    agent = km.GPUCRL(env, **settings)
+    assert agent.coverage.covered
+    states = np.array([[9.5], [10.0], [9.0], [8.0]])  # the second state is on the border
+    actions, rewards = np.zeros((3, 1)), 0.1 * states[:3, 0]
+    agent.tell(states, actions, rewards)
+    assert str(agent.coverage) == (
+        "not covered: the outcome of step 1 of episode 1 may have been clipped"
+    )
+    told_outcomes = km.GPUCRL(env, **settings)
+    told_outcomes.tell(states, actions, rewards, outcomes=[[10.4], [9.0], [8.0]])
+    assert told_outcomes.coverage.covered
+
+
+def test_values_of_a_known_reward_are_clipped():
+    env = km.make("rkhs")
+    agent = km.GPUCRL(env, reward="known", planner="bonus", confidence="paper", seed=0)
+    agent.ask()
+    problem = agent.problem
+    bound = problem.norm_reward * np.sqrt(problem.reward_kernel.variance_bound(problem.points))
+    assert agent.planned.value(env.start) <= problem.horizon * bound + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"confidence": {"name": "valid", "norm_reward": 0.01}}, "norm_reward = 0.01 is below"),
+        ({"confidence": {"name": "valid", "norm_transition": 0.01}}, "norm_transition = 0.01"),
+        ({"confidence": "valid", "noise": 1e-3}, "the noise of the reward is below"),
+    ],
+)
+def test_what_contradicts_the_environment_is_not_covered(settings, reason):
+    agent = km.GPUCRL("rkhs", seed=0, **settings)
+    assert not agent.coverage.covered
+    assert reason in str(agent.coverage)

@@ -107,7 +107,7 @@ def test_compiled_kernels_add_their_error():
 def test_gp_setting():
     """Plans are clipped to a bound of the reward, where there is one."""
     settings = Confidence(setting="gp")
-    unclipped = problem(norm_reward=None, norm_transition=None)
+    unclipped = problem(norm_reward=None, norm_transition=None, drawn_from_prior=True)
     found = bound(unclipped, confidence=settings)
     assert found.text.startswith("Theorem 3, improved, for all T at once with probability 0.9")
     assert "not clipped" in found.text
@@ -118,7 +118,7 @@ def test_psrl():
     ball = bound(kind=km.PSRL, prior="norm-ball")
     assert ball.text == "Theorem 2, improved, in expectation over truths of the prior"
     assert ball.at(3).theorem == "Theorem 2"
-    drawn = bound(problem(name="gp-prior"), kind=km.PSRL)
+    drawn = bound(problem(drawn_from_prior=True), kind=km.PSRL)
     assert drawn.text == "Theorem 4, improved, in expectation over truths of the prior"
     assert drawn.at(3).theorem == "Theorem 4"
 

@@ -15,6 +15,7 @@ from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
+from kernelmdp.confidence.assumptions import Run, failed_assumptions, first_clipped_step
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
@@ -105,6 +106,8 @@ class Agent(abc.ABC):
         self.sets: ConfidenceSets | None = None
         # Steps of the current episode that were learned from already (``update="step"``).
         self._steps_seen = 0
+        # Episode and step of the first outcome that may have been clipped.
+        self._clipped: tuple[int, int] | None = None
         self._plan: Plan | None = None
         self._start: np.ndarray | None = None
         self._greedy: Plan | None = None
@@ -181,9 +184,10 @@ class Agent(abc.ABC):
 
     @property
     def broken_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of every theorem that this way of learning breaks; empty if none."""
+        """Assumptions of every theorem that this agent breaks on its problem; empty if none."""
         step_updates = ("policies change within an episode",) if self.update == "step" else ()
-        return (*self.learner.broken_assumptions, *step_updates)
+        run = Run(self.problem, self.system.problem, self.confidence, self._clipped)
+        return (*self.learner.broken_assumptions, *step_updates, *failed_assumptions(run))
 
     # Methods for users.
 
@@ -265,6 +269,9 @@ class Agent(abc.ABC):
         else:
             self.state = self._updated(self.state, episode)
         self.history.append(episode)
+        clipped = first_clipped_step(episode, self.problem.states)
+        if self._clipped is None and clipped is not None:
+            self._clipped = (self.episode, clipped)
         self._steps_seen = 0
         self._plan = self._greedy = self._start = None
 

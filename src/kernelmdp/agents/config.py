@@ -124,13 +124,17 @@ class AgentConfig(Settings):
             changes["learner"] = "fixed"
         if self.reward != "learned" or not system.offline:
             changes["reward"] = as_reward(self.reward, system.known_reward)
+        if callable(self.reward):
+            changes["norm_reward"] = None  # the problem's bound is for its own reward
         if self.reward_kernel is not None:
             # Norm bounds belong to the problem's kernel and do not hold for another one.
             changes |= {"norm_reward": None, "assumed_norms": (1.0, 1.0)}
+            changes["drawn_from_prior"] = False
             reward_kernel = _import_kernel(self.reward_kernel)
             changes["reward_kernel"] = as_kernel("reward_kernel", reward_kernel)
         if self.transition_kernel is not None:
             changes |= {"norm_transition": None, "assumed_norms": (1.0, 1.0)}
+            changes["drawn_from_prior"] = False
             changes["transition_kernel"] = as_output_kernel(
                 "transition_kernel", _import_kernel(self.transition_kernel), problem.mean_dimension
             )

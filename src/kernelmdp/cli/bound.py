@@ -62,9 +62,9 @@ def bound_command(
     ] = None,
     states: Annotated[int | None, typer.Option(min=1, help="for tabular")] = None,
     actions: Annotated[int | None, typer.Option(min=1, help="for tabular")] = None,
-    delta: Annotated[float | None, typer.Option(help="[default: 0.1]")] = None,
+    delta: Annotated[float | None, typer.Option(help="(default: 0.1)")] = None,
     version: Annotated[
-        str | None, typer.Option(help=", ".join(VERSIONS) + "  [default: all that apply]")
+        str | None, typer.Option(help=", ".join(VERSIONS) + "  (default: all that apply)")
     ] = None,
     anytime: Annotated[bool | None, typer.Option(help="a bound for all T at once")] = None,
     planner: Annotated[str | None, typer.Option(help="exact, or approximate: adds 2√T")] = None,

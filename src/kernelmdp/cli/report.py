@@ -24,13 +24,13 @@ def report_command(
     ],
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="the page  [default: report.html in the folder, if only one is given]"),
+        typer.Option(help="the page  (default: report.html in the folder, if only one is given)"),
     ] = None,
     title: Annotated[str | None, typer.Option(help="the title of the page")] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
-            min=1, help="compute statistics after this many  [default: as many as all trials have]"
+            min=1, help="compute statistics after this many  (default: as many as all trials have)"
         ),
     ] = None,
     maps: Annotated[

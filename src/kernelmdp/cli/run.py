@@ -29,7 +29,7 @@ def run_command(
     out: Annotated[
         pathlib.Path | None,
         typer.Option(
-            help="the run's folder; repeat the command to continue  [default: runs/ENV-AGENT-SEED]"
+            help="the run's folder; repeat the command to continue  (default: runs/ENV-AGENT-SEED)"
         ),
     ] = None,
     agent: Annotated[str, typer.Option(help="the agent; kmdp agents lists them")] = "gp-ucrl",

@@ -15,11 +15,11 @@ def study_command(
     file: Annotated[pathlib.Path, typer.Argument(help="the definition of the study, a TOML file")],
     jobs: Annotated[int, typer.Option(min=1, help="worker processes, one core each")] = 1,
     out: Annotated[
-        pathlib.Path | None, typer.Option(help="the study's folder  [default: studies/NAME]")
+        pathlib.Path | None, typer.Option(help="the study's folder  (default: studies/NAME)")
     ] = None,
     backend: Annotated[str, typer.Option(help="local, or ray for a cluster")] = "local",
     address: Annotated[
-        str | None, typer.Option(help="the Ray cluster  [default: start one with --jobs workers]")
+        str | None, typer.Option(help="the Ray cluster  (default: start one with --jobs workers)")
     ] = None,
     tensorboard: Annotated[bool, typer.Option(help="write event files of every run")] = False,
 ) -> None:

@@ -18,6 +18,7 @@ class ConfidenceRule(abc.ABC):
         delta: δ: the sets hold for all episodes at once with probability at least 1 − δ.
         scale: The factor of the widths that a theorem gives.
         split: Whether δ is divided between the sets.
+        setting: "rkhs" for means of bounded norm, "gp" for means drawn from Gaussian processes.
 
     >>> import kernelmdp as km
     >>> isinstance(km.Confidence(), ConfidenceRule)
@@ -27,6 +28,7 @@ class ConfidenceRule(abc.ABC):
     delta: float = 0.1
     scale: float = 1.0
     split: bool = True
+    setting: str = "rkhs"
 
     @property
     def norms(self) -> tuple[float, float]:

@@ -70,4 +70,5 @@ def gp_prior(
         horizon=horizon,
         noise=noise,
         norms=(None, None),
+        drawn_from_prior=True,
     )

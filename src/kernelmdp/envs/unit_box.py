@@ -64,6 +64,7 @@ def unit_environment(
     noise: float,
     norms: tuple[float | None, float | None],
     noise_law: str = "gaussian",
+    drawn_from_prior: bool = False,
 ) -> Environment:
     """Make an environment from a model on the unit box. Episodes start at 0.
 
@@ -80,6 +81,7 @@ def unit_environment(
             or the scale of a Student t.
         norms: The RKHS norms of reward and transition; None if unknown.
         noise_law: "gaussian", or "student-t" with 3 degrees of freedom.
+        drawn_from_prior: Whether the means are draws of GPs with these kernels.
 
     Returns:
         The environment.
@@ -117,4 +119,5 @@ def unit_environment(
         norm_reward=norms[0],
         norm_transition=norms[1],
         lipschitz_rule=rule,
+        drawn_from_prior=drawn_from_prior,
     )

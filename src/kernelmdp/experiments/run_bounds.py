@@ -234,11 +234,7 @@ def _psrl_bound(agent: PSRL) -> RunBound:
     arguments = theorem_arguments(agent)
     prior = as_prior(agent.config.prior)
     if prior is None:
-        if (
-            problem.name != "gp-prior"
-            or agent.config.given_kernels
-            or agent.config.noise is not None
-        ):
+        if not problem.drawn_from_prior or agent.config.noise is not None:
             return RunBound("not covered: the truth is no draw of the prior (Theorem 4 wants that)")
         arguments["suprema"] = prior_suprema_of(agent)
         text = _text("Theorem 4, improved", "in expectation over truths of the prior", [])

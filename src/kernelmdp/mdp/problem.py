@@ -59,6 +59,8 @@ class Problem:
         termination: Which episodes end, as a function of points (n, d) and next states (n, m). None
             if none does.
         reward_bounds: The lowest and the highest mean reward, if you know them.
+        drawn_from_prior: Whether the means are draws of Gaussian processes with these kernels, as
+            Theorems 3 and 4 assume.
 
     >>> heater = Problem.from_spaces(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
     >>> heater.planner, heater.learner
@@ -90,6 +92,7 @@ class Problem:
     unbounded: tuple[int, ...] = ()
     termination: Callable[..., Any] | None = None
     reward_bounds: tuple[float, float] | None = None
+    drawn_from_prior: bool = False
 
     @classmethod
     def from_spaces(
@@ -245,10 +248,10 @@ class Problem:
     @functools.cached_property
     def reward_range(self) -> tuple[float, float]:
         """The lowest and the highest mean reward: ``reward_bounds``, or ±B_R √κ (math B2)."""
-        if self.reward is None and self.reward_bounds is not None:
+        if self.reward_bounds is not None:
             return self.reward_bounds
         # With one period, clipping would only cause ties between the best actions.
-        if self.reward is not None or self.norm_reward is None or self.horizon == 1:
+        if self.norm_reward is None or self.horizon == 1:
             return -math.inf, math.inf
         bound = self.norm_reward * math.sqrt(self.reward_kernel.variance_bound(self.points))
         return -bound, bound
