@@ -10,8 +10,10 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.confidence import Confidence
+from kernelmdp.confidence.nets import net
 from kernelmdp.envs.lqr import lqr_1d, lqr_4d
 from kernelmdp.errors import UnknownPropertyError
+from kernelmdp.experiments import RunConfig, audit, run, run_bound
 from kernelmdp.kernels import Index, Linear, SquaredExponential
 from kernelmdp.mdp import MDP, Gaussian, MeanModel
 from kernelmdp.mdp.evaluation import optimal_value
@@ -149,3 +151,39 @@ def test_what_contradicts_the_environment_is_not_covered(settings, reason):
     agent = km.GPUCRL("rkhs", seed=0, **settings)
     assert not agent.coverage.covered
     assert reason in str(agent.coverage)
+
+
+@pytest.mark.parametrize("boxes", [1, 4, 6])
+def test_nets_stay_within_their_slack(boxes):
+    """In the cell of a point, a function with slopes of at most L̄ changes by at most 1/l²."""
+    slope, episode = 2.0, 3
+    factors = {f"part{i}": km.Box([0.0], [1.0 + i]) for i in range(boxes)}
+    domain = km.join(**factors)
+    cells, _ = net(domain, slope=slope, episode=episode)
+    points = jnp.asarray(np.random.default_rng(0).uniform(size=(2000, boxes)) * domain.bounds[1])
+    change = slope * np.abs(np.asarray(points - cells(points))).sum(axis=1)
+    assert change.max() <= 1 / episode**2
+    if boxes == 6:
+        assert change.max() > 0.5 / episode**2  # the net is not much finer than needed
+
+
+def test_the_width_of_a_box_is_its_half_diagonal():
+    agent = km.GPUCRL(
+        "rkhs-2d", confidence={"name": "valid", "shape": "box", "gain": "realised"}, seed=0
+    )
+    sets = agent.confidence_sets()
+    points = jnp.asarray(agent.problem.points.spread_points(20))
+    sides = sets.plausible(points).sides / jnp.asarray(agent.problem.scale)[None, :]
+    _, width = sets.half_widths(points)
+    np.testing.assert_allclose(width, np.linalg.norm(np.asarray(sides), axis=1))
+    ball = km.GPUCRL("rkhs-2d", confidence="valid", seed=0)
+    parts = [run_bound(each).at(5).parts["transition"] for each in (agent, ball)]
+    assert parts[0] == pytest.approx(parts[1] * (1 + np.sqrt(2)) / 2)
+
+
+def test_the_certificate_of_a_table_uses_the_slope_of_its_plans(tmp_path):
+    run(RunConfig("riverswim", "gp-ucrl", 0, {}, {"confidence": "valid"}), tmp_path, episodes=2)
+    result = audit(tmp_path)
+    certificate = next(each for each in result.certificates if "(i)" in each.name)
+    problem = km.make("riverswim").problem
+    assert not any(f"L = {problem.lipschitz:.4g}," in text for text in certificate.assumes)

@@ -8,6 +8,9 @@ from kernelmdp.confidence.beta import Number, log_cells, net_counts
 from kernelmdp.domains import Domain
 from kernelmdp.numerics.modules import Module
 
+#: Number of boxes whose nets together stay within the slack 1/l²: each takes a quarter of it.
+BOXES_WITHIN_SLACK = 4
+
 
 class Net(Module):
     """Cells of a box: [z]_l is the centre of the cell that contains z.
@@ -74,11 +77,15 @@ def axis_layout(domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray, flo
         domain: The domain.
 
     Returns:
-        Lower ends, lengths (0 for finite sets), numbers of axes that share a net, and the
-        logarithm of the number of points of finite sets.
+        Lower ends, lengths (0 for finite sets), numbers of axes that share a net (more where there
+        are many boxes), and the logarithm of the number of points of finite sets.
     """
     parts = [_part_layout(part) for part in domain.parts]
     low, sides, together = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    # A function changes by at most 1/(4 l²) within the cells of one box. With more than four boxes
+    # the cells must be smaller, so that the sum stays within the slack 1/l².
+    boxes = sum(part.points is None for part in domain.parts)
+    together = together * max(1.0, boxes / BOXES_WITHIN_SLACK)
     return low, sides, together, float(sum(part[3] for part in parts))
 
 

@@ -203,7 +203,7 @@ class ConfidenceSets(Module):
 
         Returns:
             Half-widths of the reward, and of the next state in scaled units, (n,) each. For the
-            next state it is the radius, or the longest half axis or half side.
+            next state it is the radius, the longest half axis, or the half diagonal of the box.
         """
         prediction = _prediction(self.plausible, points)
         assert prediction.reward_width is not None
@@ -211,7 +211,7 @@ class ConfidenceSets(Module):
             return prediction.reward_width, prediction.radius
         if prediction.sides is not None:
             scale = self.plausible.beliefs.scale[None, :]
-            return prediction.reward_width, jnp.max(prediction.sides / scale, axis=1)
+            return prediction.reward_width, jnp.linalg.norm(prediction.sides / scale, axis=1)
         axes, _ = _ellipsoid(self.plausible, prediction)
         return prediction.reward_width, jnp.max(axes, axis=1)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun, replanned_note
 from kernelmdp.experiments.run_bounds import run_bound
-from kernelmdp.experiments.theorem_inputs import reward_bound
+from kernelmdp.experiments.theorem_inputs import lipschitz_of, reward_bound
 from kernelmdp.theory.certificates import RegretCertificate, gap_certificate, sum_certificate
 from kernelmdp.theory.check import Check, at_most, not_applicable
 from kernelmdp.theory.value_lemmas import coverage
@@ -86,13 +86,15 @@ def _certificates(
         return (), [not_applicable(name, reason or "") for name in names]
     problem, delta = replayed.agent.problem, replayed.agent.confidence.delta
     share = _delta_parts(replayed)
-    assumes = (f"L = {problem.lipschitz:.4g}, {problem.lipschitz_rule}",)
+    # The slope of the plans: plans in a table do not keep to the L of V*.
+    lipschitz, caveats = lipschitz_of(replayed.agent)
+    assumes = (f"L = {lipschitz:.4g}, {problem.lipschitz_rule}", *caveats)
     max_reward = reward_bound(replayed.agent)
     certificates: list[RegretCertificate] = []
     checks: list[Check] = []
     regret = stored.columns["regret"]
     error = np.nan_to_num(stored.columns["optimal_value_error"])
-    if problem.horizon > 1 and not (math.isfinite(problem.lipschitz) and math.isfinite(max_reward)):
+    if problem.horizon > 1 and not (math.isfinite(lipschitz) and math.isfinite(max_reward)):
         unknown = "L" if math.isfinite(max_reward) else "a bound of the reward"
         checks.append(not_applicable(names[0], f"{unknown} is not known"))
     else:
@@ -102,7 +104,7 @@ def _certificates(
         ]
         by_sums = sum_certificate(
             *sums,
-            lipschitz=problem.lipschitz,
+            lipschitz=lipschitz,
             reward_bound=max_reward,
             horizon=problem.horizon,
             delta=delta,

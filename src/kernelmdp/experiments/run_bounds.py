@@ -180,6 +180,10 @@ def _gp_ucrl_bound(agent: GPUCRL) -> RunBound:
         arguments |= {"lipschitz": lipschitz, "suprema": prior_suprema_of(agent)}
         at = _bound_function(theorem3, arguments)
         return RunBound(_text("Theorem 3, improved", holds, caveats), at)
+    if settings.shape == "box":
+        # An optimistic next state lies within √m ρ of the centre and the truth within ρ, where
+        # ρ = β √λ_max. The theorem counts 2ρ.
+        lipschitz *= (1 + math.sqrt(problem.mean_dimension)) / 2
     printed = (settings.regulariser, settings.gain, settings.shape) == ("paper", "maximum", "trace")
     version = "paper" if printed and _paper_assumptions_hold(agent) else "improved"
     arguments |= {"lipschitz": lipschitz, "version": version, "reward_bound": reward_bound(agent)}
