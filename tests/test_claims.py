@@ -15,8 +15,9 @@ from kernelmdp.envs.lqr import lqr_1d, lqr_4d
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.experiments import RunConfig, audit, run, run_bound
 from kernelmdp.kernels import Index, Linear, SquaredExponential
-from kernelmdp.mdp import MDP, Gaussian, MeanModel
+from kernelmdp.mdp import MDP, Gaussian, MeanModel, policy_values
 from kernelmdp.mdp.evaluation import optimal_value
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.planners import RiccatiPlanner
 
 KEY = jax.random.key(0)
@@ -187,3 +188,25 @@ def test_the_certificate_of_a_table_uses_the_slope_of_its_plans(tmp_path):
     certificate = next(each for each in result.certificates if "(i)" in each.name)
     problem = km.make("riverswim").problem
     assert not any(f"L = {problem.lipschitz:.4g}," in text for text in certificate.assumes)
+
+
+def test_values_know_where_episodes_end():
+    """Reward 1 in every period, and every episode ends after the first one."""
+    box = km.Box([0.0], [1.0])
+    mdp = MDP(
+        MeanModel(lambda z: jnp.ones(z.shape[0]), lambda z: z[:, :1]),
+        states=box,
+        actions=box,
+        horizon=5,
+        reward_noise=Gaussian(0.0),
+        transition_noise=Gaussian(0.0),
+        termination=lambda points, after: jnp.ones(points.shape[0], bool),
+    )
+    counts = {"state_points": (11,), "action_points": (3,)}
+    assert optimal_value(mdp, [0.5], **counts).value == pytest.approx(1.0)
+    plan = km.GridPlanner((11,), (3,)).plan(mdp, key=KEY)
+    assert plan.value([0.5]) == pytest.approx(1.0)
+    grid = km.GridPlanner((11,), (3,)).grid(mdp)
+    assert policy_values(mdp, plan.policy, grid)[0].max() == pytest.approx(1.0)
+    noisy = replace_fields(mdp, transition_noise=Gaussian(0.1))
+    assert optimal_value(noisy, [0.5], **counts).error == np.inf  # noise decides where it ends

@@ -61,8 +61,12 @@ def policy_values(mdp: MDP, policy: Policy, grid: StateGrid) -> Float[Array, "H1
 
     def backup(after: Array, period: Array) -> tuple[Array, Array]:
         actions = policy.at_nodes(grid, period)
-        prediction = mdp.model(jnp.concatenate([nodes, actions], axis=1))
-        values = prediction.reward + grid.stencil(prediction.state).read(grid.expectation(after))
+        points = jnp.concatenate([nodes, actions], axis=1)
+        prediction = mdp.model(points)
+        later = grid.stencil(prediction.state).read(grid.expectation(after))
+        continues = mdp.continues(points, prediction.state)
+        later = later if continues is None else jnp.where(continues, later, 0.0)
+        values = prediction.reward + later
         return values, values
 
     last = jnp.zeros(len(grid.nodes))
@@ -89,22 +93,27 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
     """
     nodes = jnp.asarray(grid.nodes)
 
-    def predictions(action: Array) -> tuple[Array, TablePositions]:
+    def predictions(action: Array) -> tuple[Array, TablePositions, Array | None]:
         repeated = jnp.broadcast_to(action[None, :], (len(grid.nodes), action.shape[0]))
-        prediction = mdp.model(jnp.concatenate([nodes, repeated], axis=1))
-        return prediction.reward, grid.stencil(prediction.state)
+        points = jnp.concatenate([nodes, repeated], axis=1)
+        prediction = mdp.model(points)
+        continues = mdp.continues(points, prediction.state)
+        return prediction.reward, grid.stencil(prediction.state), continues
 
-    rewards, stencils = jax.lax.map(predictions, actions)
+    rows = jax.lax.map(predictions, actions)
 
     def backup(after: Array, _: None) -> tuple[Array, Array]:
         expected = grid.expectation(after)
 
-        def try_action(best: Array, row: tuple[Array, TablePositions]) -> tuple[Array, None]:
-            return jnp.maximum(best, row[0] + row[1].read(expected)), None
+        def try_action(
+            best: Array, row: tuple[Array, TablePositions, Array | None]
+        ) -> tuple[Array, None]:
+            reward, stencil, continues = row
+            later = stencil.read(expected)
+            later = later if continues is None else jnp.where(continues, later, 0.0)
+            return jnp.maximum(best, reward + later), None
 
-        values, _ = jax.lax.scan(
-            try_action, jnp.full(len(grid.nodes), -jnp.inf), (rewards, stencils)
-        )
+        values, _ = jax.lax.scan(try_action, jnp.full(len(grid.nodes), -jnp.inf), rows)
         return values, values
 
     last = jnp.zeros(len(grid.nodes))
@@ -120,11 +129,14 @@ class Optimum:
         grids: The finer grid, and one with half the cells.
         values: V*_1 at the nodes of each grid.
         exact: Whether the values have no discretisation error.
+        known_error: Whether the difference of the grids tells the error. It does not where noise
+            decides about termination, which the grid ignores.
     """
 
     grids: tuple[StateGrid, StateGrid]
     values: tuple[Float[Array, " N"], Float[Array, " n"]]
     exact: bool
+    known_error: bool = True
 
     def at(self, start: Any) -> Value:
         """Return the value at a state, with its error.
@@ -144,7 +156,8 @@ class Optimum:
             float(grid.value_at(values, row)[0])
             for grid, values in zip(self.grids, self.values, strict=True)
         )
-        return Value(fine, abs(fine - coarse), "exact" if self.exact else "estimate")
+        error = abs(fine - coarse) if self.known_error else math.inf
+        return Value(fine, error, "exact" if self.exact else "estimate")
 
 
 def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, ...]) -> Optimum:
@@ -170,7 +183,8 @@ def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, 
         grids.append(grid)
         tables.append(values[0])
     exact = mdp.states.finite and mdp.actions.finite and mdp.transition_noise.categorical
-    return Optimum((grids[0], grids[1]), (tables[0], tables[1]), exact)
+    known_error = mdp.termination is None or not any(mdp.transition_noise.sizes)
+    return Optimum((grids[0], grids[1]), (tables[0], tables[1]), exact, known_error)
 
 
 def optimal_value(

@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from kernelmdp.domains import Domain, ProductDomain, join
 from kernelmdp.errors import ArgumentError
@@ -127,6 +127,24 @@ class MDP(Module):
         """
         factor = max(new / old for new, old in zip(metric, self.metric, strict=True))
         return jnp.asarray(self.lipschitz * factor, float)
+
+    def continues(
+        self, points: Float[Array, "n d"], means: Float[Array, "n m"]
+    ) -> Bool[Array, " n"] | None:
+        """Return which episodes continue after the *mean* next states of points.
+
+        It is exact without transition noise. The noise of the next state is not considered.
+
+        Args:
+            points: z = (s, a), (n, d).
+            means: Mean next states, (n, m).
+
+        Returns:
+            True where an episode continues, or None if no episode ever ends early.
+        """
+        if self.termination is None:
+            return None
+        return ~jnp.asarray(self.termination(points, self.states.nearest(means)), bool)
 
     @property
     def termination(self) -> Signal | None:

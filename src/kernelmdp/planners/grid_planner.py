@@ -350,7 +350,7 @@ def _plan(
     sizes = optimistic_backup.dilation_sizes(prediction)
     positions = optimistic_backup.locate(prediction, sizes, mdp.lipschitz)
     rewards = optimistic_rewards(prediction, mdp.reward_range)
-    continues = _continues(mdp, points, prediction)
+    continues = mdp.continues(points, prediction.state)
     # Ties are common in the first episodes. One random order of the actions decides each period.
     priority = jax.random.uniform(key, (mdp.horizon, action_count))
 
@@ -383,16 +383,6 @@ def _plan(
         reward_range=mdp.reward_range,
     )
     return jnp.concatenate([values, last[None]]), policy
-
-
-def _continues(mdp: MDP, points: Array, prediction: Prediction) -> Array | None:
-    """Which episodes continue after the *mean* next state of each point; None if none ends.
-
-    Neither the noise of the next state nor the choice among plausible ones is considered here.
-    """
-    if mdp.termination is None:
-        return None
-    return ~jnp.asarray(mdp.termination(points, mdp.states.nearest(prediction.state)), bool)
 
 
 def _halved(counts: tuple[int, ...]) -> tuple[int, ...]:

@@ -40,7 +40,9 @@ def pessimistic_values(
 
     def backup(after: Array, period: Array) -> tuple[Array, Array]:
         actions = policy.at_nodes(grid, period)
-        prediction = family.model(jnp.concatenate([nodes, actions], axis=1))
+        points = jnp.concatenate([nodes, actions], axis=1)
+        prediction = family.model(points)
+        continues = family.continues(points, prediction.state)
         prediction = with_radius(prediction, family.metric)
         optimistic_backup = backup_for(optimism, grid, family.metric, prediction)
         sizes = optimistic_backup.dilation_sizes(prediction)
@@ -49,6 +51,7 @@ def pessimistic_values(
         worst = -optimistic_backup.read(
             optimistic_backup.prepare(-grid.expectation(after), sizes), positions
         )
+        worst = worst if continues is None else jnp.where(continues, worst, 0.0)
         reward = prediction.reward
         if prediction.reward_width is not None:
             reward = reward - prediction.reward_width
