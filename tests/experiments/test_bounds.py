@@ -123,6 +123,25 @@ def test_psrl():
     assert drawn.at(3).theorem == "Theorem 4"
 
 
+@pytest.mark.parametrize(
+    ("changes", "settings", "reason"),
+    [
+        ({"transition_noise": Gaussian(0.0)}, {}, "below its floor"),
+        ({"reward_noise": Gaussian(1e-5)}, {}, "below its floor"),
+        ({}, {"prior": {"name": "norm-ball", "method": "elliptical"}}, "exact only in the limit"),
+    ],
+)
+def test_psrl_is_not_covered(changes, settings, reason):
+    task = problem(drawn_from_prior=True, **changes)
+    assert reason in bound(task, kind=km.PSRL, **settings).text
+
+
+def test_psrl_is_not_covered_where_noise_differs_between_axes():
+    noise = Gaussian([NOISE, 2 * NOISE])
+    task = problem(outputs=2, drawn_from_prior=True, transition_noise=noise)
+    assert "differs between axes" in bound(task, kind=km.PSRL).text
+
+
 def test_an_estimated_slope_is_said():
     assert "L = 2 is an estimate" in bound(problem(lipschitz_rule="estimate: by eye")).text
 

@@ -29,7 +29,7 @@ from kernelmdp.experiments.theorem_inputs import (
 )
 from kernelmdp.mdp import Gaussian
 from kernelmdp.numerics.checks import integer
-from kernelmdp.priors import as_prior
+from kernelmdp.priors import NormBall, as_prior
 from kernelmdp.theory import Bound, gain_bound, theorem1, theorem2, theorem3, theorem4
 from kernelmdp.theory.bound import log
 
@@ -231,6 +231,13 @@ def _psrl_bound(agent: PSRL) -> RunBound:
     for role, noise in noises.items():
         if not isinstance(noise, Gaussian) or noise.estimated:
             return RunBound(f"not covered: the noise of the {role} is not Gaussian of known size")
+    m = problem.mean_dimension
+    deviations = problem.transition_noise.standard_deviations(m) / np.asarray(problem.scale)
+    if len(set(deviations.tolist())) > 1:
+        return RunBound("not covered: the scaled noise of the transition differs between axes")
+    actual = float(problem.reward_noise.standard_deviations(1)[0]), float(deviations[0])
+    if not np.allclose(np.sqrt(problem.noise_variances), actual, rtol=1e-9, atol=0.0):
+        return RunBound("not covered: the noise is below its floor, and the posterior's is raised")
     if agent.config.inflate != 1.0:
         return RunBound("not covered: draws are inflated")
     if problem.reward is not None:
@@ -243,8 +250,10 @@ def _psrl_bound(agent: PSRL) -> RunBound:
         arguments["suprema"] = prior_suprema_of(agent)
         text = _text("Theorem 4, improved", "in expectation over truths of the prior", [])
         return RunBound(text, _bound_function(theorem4, arguments))
-    if prior.name != "norm-ball":
+    if not isinstance(prior, NormBall):
         return RunBound(str(agent.coverage))
+    if prior.method != "rejection":
+        return RunBound("not covered: draws of elliptical slices are exact only in the limit")
     prior_norms = [getattr(prior, f"norm_{role}") for role in noises]
     problem_norms = [problem.norm_reward, problem.norm_transition]
     candidates = [
