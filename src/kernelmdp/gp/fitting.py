@@ -3,7 +3,7 @@
 Outputs are in units of their size and inputs in units of the width of their axis. In these units
 one prior was good everywhere it was tried: lengthscales log-normal about 0.2 √d, noise about a
 hundredth of the signal. Parameters are bounded. Otherwise an episode of constant data would make a
-function certain everywhere, and short lengthscales would leave it unknown for ever.
+function certain everywhere, and short lengthscales would leave it unknown permanently.
 """
 
 import math

@@ -146,7 +146,7 @@ class CertificateLadder:
 
         Args:
             ratio: The value of n/λ.
-            exactly: Whether to make a certificate for this very ratio, which is the default. If
+            exactly: Whether to make a certificate for this ratio, which is the default. If
                 False, only the two nearest rungs of the ladder are made. Choose this for curves
                 over n: the bound is larger by at most about half a percent (by at most 3.5 % with
                 rungs of ratio 3).
