@@ -210,3 +210,26 @@ def test_values_know_where_episodes_end():
     assert policy_values(mdp, plan.policy, grid)[0].max() == pytest.approx(1.0)
     noisy = replace_fields(mdp, transition_noise=Gaussian(0.1))
     assert optimal_value(noisy, [0.5], **counts).error == np.inf  # noise decides where it ends
+
+
+def test_errors_in_32_bits_include_rounding():
+    box, kernel = km.Box([0.0, 0.0], [1.0, 1.0]), km.kernel("se(0.5)")
+    posterior = km.gp.posterior(kernel, noise_variance=1e-5, domain=box, dtype="float32")
+    assert (posterior.engine, posterior.error_kind) == ("compiled", "empirical")
+    points = np.random.default_rng(0).uniform(size=(300, 2))
+    exact = np.asarray(kernel(points))
+    prior = np.asarray(posterior.covariance(points.astype(np.float32)), float)
+    assert np.abs(prior - exact).max() <= posterior.error
+    double = km.gp.posterior(kernel, noise_variance=1e-5, domain=box)
+    assert double.error_kind == "certified"
+
+
+def test_cached_deviations_in_32_bits_do_not_drift():
+    box, rng = km.Box([0.0], [1.0]), np.random.default_rng(0)
+    prior = km.gp.posterior(km.kernel("se(0.3)"), noise_variance=0.01, domain=box, dtype="float32")
+    points = np.linspace(0.0, 1.0, 21)[:, None].astype(np.float32)
+    cached, plain = prior.cache_at(points, moments=True), prior
+    for _ in range(100):
+        x = rng.uniform(size=(50, 1))
+        cached, plain = (each.condition(x, np.sin(3 * x[:, 0])) for each in (cached, plain))
+    np.testing.assert_allclose(cached.predict(points)[1], plain.predict(points)[1], rtol=1e-3)

@@ -21,13 +21,17 @@ from kernelmdp.gp.posterior import Posterior
 from kernelmdp.gp.table_engine import TableEngine
 from kernelmdp.gp.weight_engine import WeightEngine
 from kernelmdp.kernels import Kernel, KernelBase, OutputKernel
-from kernelmdp.kernels.base import IndependentPart
+from kernelmdp.kernels.base import IndependentPart, gram
 from kernelmdp.numerics.checks import as_dtype, choice, integer, positive_array, positive_number
 
 #: The engines that a user can choose.
 ENGINES = ("auto", "exact", "finite rank", "compiled")
 #: Largest rank of a compiled kernel by default. Prediction costs its square for each point.
 RANK_LIMIT = 1000
+#: The kind of an error that was measured and not proved.
+MEASURED = "empirical"
+#: Number of points at which rounding errors in 32 bits are measured, in all pairs.
+ROUNDING_POINTS = 256
 #: Noise variance, as a share of κ, below which a 64-bit factor may lose positive definiteness.
 LITTLE = 1e-8
 #: Jitter added in that case, as a share of κ.
@@ -200,11 +204,25 @@ def _build_engine(part: IndependentPart, engine: str, settings: _Settings) -> _B
             basis = NystromBasis(kernel, jnp.asarray(compiled.centres, dtype))
             root = deviation * jnp.asarray(compiled.root, dtype)
             weights = WeightEngine.prior(basis, root, part.copies)
-            error = compiled.error * scale
-            return _BuiltEngine(weights, "compiled", compiled.rank, error, compiled.kind)
+            error, kind = compiled.error * scale, compiled.kind
+            if dtype != jnp.float64:
+                # Rounding is larger than the compilation error, and is measured, not proved.
+                error, kind = error + _rounding_error(weights, part.kernel, domain, scale), MEASURED
+            return _BuiltEngine(weights, "compiled", compiled.rank, error, kind)
     scaled = kernel if scale == 1.0 else _cast(kernel * scale, dtype)
     exact = ExactEngine.prior(scaled, dimension, part.copies, dtype)
     return _BuiltEngine(exact, "exact", rank, 0.0, "exact")
+
+
+def _rounding_error(weights: WeightEngine, kernel: Kernel, domain: Domain, scale: float) -> float:
+    """The largest error of prior covariances of an engine in 32 bits, at points of the domain.
+
+    It is doubled, because points between those tried may be worse.
+    """
+    points = jnp.asarray(domain.spread_points(ROUNDING_POINTS)[:ROUNDING_POINTS], float)
+    exact = scale * gram(kernel, points, points)
+    rounded = weights.covariance(points.astype(weights.root.dtype)).astype(float)
+    return 2 * float(jnp.max(jnp.abs(rounded - exact)))
 
 
 def _jitter(largest: float, noise: Array, engine: str) -> float:

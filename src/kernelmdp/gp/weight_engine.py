@@ -208,7 +208,9 @@ class WeightEngine(Engine):
         return rows @ rows.T
 
     def with_cached_moments(self) -> "WeightEngine":
-        if self.cache is None:
+        # Cached variances are differences. In 32 bits they would drift as rows accumulate, so
+        # moments are then computed from the root each time.
+        if self.cache is None or self.root.dtype != jnp.float64:
             return self
         return dataclasses.replace(self, moment_cache=self._moments_of(self.cache.values))
 
