@@ -16,6 +16,10 @@ from kernelmdp.mdp.state_grid import StateGrid, TablePositions
 from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
 
+#: Safety factor of the error of optimal values. On 54 random instances of ``rkhs``, compared with
+#: grids of four times the points, the error was up to 2.7 times the sum of the differences.
+ERROR_FACTOR = 4.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Value:
@@ -123,27 +127,28 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Optimum:
-    """V*_1 of an MDP at every state, from two grids.
+    """V*_1 of an MDP at every state, from three grids.
 
     Attributes:
-        grids: The finer grid, and one with half the cells.
-        values: V*_1 at the nodes of each grid.
+        grids: The finest grid, one with half the cells of states, and the finest once more.
+        values: V*_1 at the nodes of each grid; the last has half the cells of actions.
         exact: Whether the values have no discretisation error.
-        known_error: Whether the difference of the grids tells the error. It does not where noise
-            decides about termination, which the grid ignores.
+        known_error: Whether the differences of the grids tell the error. They do not where noise
+            decides about termination, which the grids ignore.
     """
 
-    grids: tuple[StateGrid, StateGrid]
-    values: tuple[Float[Array, " N"], Float[Array, " n"]]
+    grids: tuple[StateGrid, ...]
+    values: tuple[Array, ...]
     exact: bool
     known_error: bool = True
 
     def at(self, start: Any) -> Value:
         """Return the value at a state, with its error.
 
-        The value is that of the finer grid, and the error is the difference from the coarser one.
-        If the error shrinks at least linearly with the spacing, the difference bounds the error of
-        the finer grid. It is an estimate, not a proof.
+        The value is that of the finest grid. The error is ``ERROR_FACTOR`` times the sum of its
+        differences from the grids with half the states and with half the actions. Errors of states
+        and of actions have different signs, so one difference from a grid with half of both could
+        cancel. It is an estimate, not a proof.
 
         Args:
             start: The state, (m,).
@@ -152,16 +157,17 @@ class Optimum:
             The value.
         """
         row = jnp.asarray(start, float)[None, :]
-        fine, coarse = (
+        fine, *coarse = (
             float(grid.value_at(values, row)[0])
             for grid, values in zip(self.grids, self.values, strict=True)
         )
-        error = abs(fine - coarse) if self.known_error else math.inf
+        differences = sum(abs(fine - value) for value in coarse)
+        error = ERROR_FACTOR * differences if self.known_error else math.inf
         return Value(fine, error, "exact" if self.exact else "estimate")
 
 
 def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, ...]) -> Optimum:
-    """Compute V*_1 by dynamic programming on a grid, and on one with half the cells.
+    """Compute V*_1 by dynamic programming on a grid, and on two with half the cells.
 
     Args:
         mdp: The MDP.
@@ -169,22 +175,25 @@ def solve(mdp: MDP, *, state_points: tuple[int, ...], action_points: tuple[int, 
         action_points: Number of actions along each axis.
 
     Returns:
-        The optimal values of both grids.
+        The optimal values of all grids.
     """
+    half_states = tuple(
+        n // 2 if j in mdp.states.periodic else (n - 1) // 2 + 1 for j, n in enumerate(state_points)
+    )
+    half_actions = tuple((n - 1) // 2 + 1 for n in action_points)
     grids, tables = [], []
-    for halving in (1, 2):
-        counts = tuple(
-            n // halving if j in mdp.states.periodic else (n - 1) // halving + 1
-            for j, n in enumerate(state_points)
-        )
-        grid = StateGrid(mdp.states, counts, mdp.transition_noise)
-        action_counts = tuple((n - 1) // halving + 1 for n in action_points)
+    for state_counts, action_counts in (
+        (state_points, action_points),
+        (half_states, action_points),
+        (state_points, half_actions),
+    ):
+        grid = StateGrid(mdp.states, state_counts, mdp.transition_noise)
         values = optimal_values(mdp, grid, jnp.asarray(action_grid(mdp.actions, action_counts)))
         grids.append(grid)
         tables.append(values[0])
     exact = mdp.states.finite and mdp.actions.finite and mdp.transition_noise.categorical
     known_error = mdp.termination is None or not any(mdp.transition_noise.sizes)
-    return Optimum((grids[0], grids[1]), (tables[0], tables[1]), exact, known_error)
+    return Optimum(tuple(grids), tuple(tables), exact, known_error)
 
 
 def optimal_value(
