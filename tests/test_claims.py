@@ -233,3 +233,10 @@ def test_cached_deviations_in_32_bits_do_not_drift():
         x = rng.uniform(size=(50, 1))
         cached, plain = (each.condition(x, np.sin(3 * x[:, 0])) for each in (cached, plain))
     np.testing.assert_allclose(cached.predict(points)[1], plain.predict(points)[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [km.GPUCRL, km.PSRL, km.Greedy])
+def test_gaussian_noise_for_a_system_with_heavy_tails_is_not_covered(kind):
+    agent = kind(km.make("rkhs", noise_law="student-t"), noise=0.1, seed=0)
+    assert agent.broken_assumptions == ("the noise of the reward has heavy tails",)
+    assert not agent.coverage.covered

@@ -15,7 +15,7 @@ from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
-from kernelmdp.confidence.assumptions import Run, failed_assumptions, first_clipped_step
+from kernelmdp.confidence.assumptions import CoverageInputs, failed_assumptions, first_clipped_step
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
@@ -186,8 +186,8 @@ class Agent(abc.ABC):
     def broken_assumptions(self) -> tuple[str, ...]:
         """Assumptions of every theorem that this agent breaks on its problem; empty if none."""
         step_updates = ("policies change within an episode",) if self.update == "step" else ()
-        run = Run(self.problem, self.system.problem, self.confidence, self._clipped)
-        return (*self.learner.broken_assumptions, *step_updates, *failed_assumptions(run))
+        inputs = CoverageInputs(self.problem, self.system.problem, self.confidence, self._clipped)
+        return (*self.learner.broken_assumptions, *step_updates, *failed_assumptions(inputs))
 
     # Methods for users.
 

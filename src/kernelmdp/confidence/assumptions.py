@@ -1,11 +1,12 @@
 """Assumptions of the theorems about confidence sets that depend on the problem and its data.
 
-Each assumption is a function of a ``Run``. It returns None if the assumption holds, or a sentence
-that says why it fails. ``confidence_settings`` and ``construction`` check the settings and the
-posteriors; this file checks what an agent is told against what the system knows, and the data.
+Each assumption is a function of ``CoverageInputs``. It returns None if the assumption holds, or a
+sentence that says why it fails. ``confidence_settings`` and ``construction`` check the settings and
+the posteriors. This file checks the data, and the agent's problem against that of the system.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,7 @@ from kernelmdp.mdp import Episode, Problem
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class CoverageInputs:
     """What assumptions are checked on.
 
     Attributes:
@@ -33,7 +34,7 @@ class Run:
     clipped: tuple[int, int] | None = None
 
 
-def truth_is_drawn_from_the_prior(run: Run) -> str | None:
+def truth_is_drawn_from_the_prior(run: CoverageInputs) -> str | None:
     """Theorem 3 assumes that the means are draws of the priors (paper, Section 4).
 
     Args:
@@ -47,7 +48,7 @@ def truth_is_drawn_from_the_prior(run: Run) -> str | None:
     return "the truth is not known to be drawn from the prior"
 
 
-def norms_are_not_below_those_of_the_system(run: Run) -> str | None:
+def norms_are_not_below_those_of_the_system(run: CoverageInputs) -> str | None:
     """Theorem 1 assumes bounds of the norms. The system may know its norms.
 
     Args:
@@ -73,7 +74,7 @@ def norms_are_not_below_those_of_the_system(run: Run) -> str | None:
     return None
 
 
-def noise_is_not_below_that_of_the_system(run: Run) -> str | None:
+def noise_is_not_below_that_of_the_system(run: CoverageInputs) -> str | None:
     """All theorems assume that the noise is not larger than the agent believes.
 
     Args:
@@ -90,6 +91,8 @@ def noise_is_not_below_that_of_the_system(run: Run) -> str | None:
         actual = getattr(run.system, f"{role}_noise")
         if actual.estimated or believed is actual:
             continue
+        if any(math.isfinite(noise.degrees) for noise in (believed, actual)):
+            return f"the noise of the {role} has heavy tails"
         if (
             believed.sub_gaussian_proxies(size) < actual.sub_gaussian_proxies(size) * (1 - 1e-12)
         ).any():
@@ -97,7 +100,7 @@ def noise_is_not_below_that_of_the_system(run: Run) -> str | None:
     return None
 
 
-def outcomes_are_not_clipped(run: Run) -> str | None:
+def outcomes_are_not_clipped(run: CoverageInputs) -> str | None:
     """All theorems regress on outcomes with zero-mean noise. Clipped outcomes are biased (B13).
 
     Args:
@@ -113,7 +116,7 @@ def outcomes_are_not_clipped(run: Run) -> str | None:
 
 
 #: The assumptions, in the order in which they are reported.
-ASSUMPTIONS: tuple[Callable[[Run], str | None], ...] = (
+ASSUMPTIONS: tuple[Callable[[CoverageInputs], str | None], ...] = (
     truth_is_drawn_from_the_prior,
     norms_are_not_below_those_of_the_system,
     noise_is_not_below_that_of_the_system,
@@ -121,7 +124,7 @@ ASSUMPTIONS: tuple[Callable[[Run], str | None], ...] = (
 )
 
 
-def failed_assumptions(run: Run) -> tuple[str, ...]:
+def failed_assumptions(run: CoverageInputs) -> tuple[str, ...]:
     """List the assumptions that fail.
 
     Args:
