@@ -8,7 +8,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
-from kernelmdp.confidence import NO_THEOREM
+from kernelmdp.confidence import NO_THEOREM, supremum
 from kernelmdp.experiments import Result, Table, run_bound
 from kernelmdp.experiments.run_bounds import write_curve
 from kernelmdp.experiments.theorem_inputs import regularisers_of
@@ -91,6 +91,16 @@ def test_sets_by_the_trace_are_wider():
     assert wide.parts["reward"] == pytest.approx(narrow.parts["reward"])
 
 
+def test_plans_of_covered_sets_are_rounded_up():
+    task = problem(outputs=2)
+    assert km.GPUCRL(task, confidence="valid").planner.optimism == "upper"
+    searched = {"name": "grid", "optimism": "ball"}
+    short = km.GPUCRL(task, confidence="valid", planner=searched)
+    assert short.coverage.covered  # its sets
+    assert "plans may be short of optimism" in run_bound(short).text
+    assert km.GPUCRL(task).planner.optimism == "ball"  # covered by nothing
+
+
 def test_a_known_reward_costs_nothing():
     known = dataclasses.replace(LINE, reward=lambda points: 0.5 * points[:, 0])
     found = bound(known).at(5)
@@ -105,13 +115,15 @@ def test_compiled_kernels_add_their_error():
 
 
 def test_gp_setting():
-    """Plans are clipped to a bound of the reward, where there is one."""
+    """Plans are clipped to C, which a draw exceeds with the probability that the theorem counts."""
     settings = Confidence(setting="gp")
     unclipped = problem(norm_reward=None, norm_transition=None, drawn_from_prior=True)
     found = bound(unclipped, confidence=settings)
-    assert found.text.startswith("Theorem 3, improved, for all T at once with probability 0.9")
-    assert "not clipped" in found.text
+    assert found.text == "Theorem 3, improved, for all T at once with probability 0.9"
     assert found.at(3).theorem == "Theorem 3"
+    agent = km.GPUCRL(unclipped, confidence=settings)
+    level = supremum(KERNEL, LINE.points).level(count=1, delta=settings.delta)
+    assert agent.problem.reward_range == (-level, level)
 
 
 def test_psrl():
@@ -142,10 +154,6 @@ def test_psrl_is_not_covered_where_noise_differs_between_axes():
     assert "differs between axes" in bound(task, kind=km.PSRL).text
 
 
-def test_an_estimated_slope_is_said():
-    assert "L = 2 is an estimate" in bound(problem(lipschitz_rule="estimate: by eye")).text
-
-
 def ends(points, after):
     return after[:, 0] > 0.9
 
@@ -159,7 +167,10 @@ def ends(points, after):
         (LINE, {"first_episode": "random"}, "the first episode is random"),
         (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),
         (LINE, {"kind": km.Greedy}, "no theorem is about this agent"),
-        (LINE, {"kind": km.PSRL}, "the truth is no draw of the prior"),
+        (LINE, {"kind": km.PSRL}, "the truth is not known to be drawn from the prior"),
+        (problem(lipschitz_rule="estimate: by eye"), {}, "L = 2 is an estimate"),
+        (LINE, {"planner": {"name": "grid", "envelope": False}}, "plans do not keep to L"),
+        (LINE, {"planner": {"name": "paper", "tolerance": 1.0}}, "tolerance is not the paper's"),
         (LINE, {"kind": km.PSRL, "inflate": 2.0}, "draws are inflated"),
         (LINE, {"kind": km.PSRL, "prior": "student-t"}, "no theorem is about this prior"),
         (problem(norm_reward=None), {}, "norm_reward is unknown"),

@@ -15,7 +15,8 @@ from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
-from kernelmdp.confidence.assumptions import CoverageInputs, failed_assumptions, first_clipped_step
+from kernelmdp.confidence.run_assumptions import first_clipped_step
+from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
@@ -91,7 +92,7 @@ class Agent(abc.ABC):
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
         confidence = as_confidence(self.config.confidence, default=preset)
         self.confidence = confidence.for_problem(self.problem)
-        self.planner: Planner = as_planner(self.config.planner, self.problem)
+        self.planner: Planner = self._make_planner()
         self.learner: Learner = self._make_learner()
         self.update = self.config.update
         must_explore = self.learner.needs_data and self.update == "episode"
@@ -183,11 +184,28 @@ class Agent(abc.ABC):
         return planner.plan(mdp, start=self._start, key=key)
 
     @property
-    def broken_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of every theorem that this agent breaks on its problem; empty if none."""
-        step_updates = ("policies change within an episode",) if self.update == "step" else ()
-        inputs = CoverageInputs(self.problem, self.system.problem, self.confidence, self._clipped)
-        return (*self.learner.broken_assumptions, *step_updates, *failed_assumptions(inputs))
+    def evidence(self) -> Evidence:
+        """What the assumptions of theorems are checked on."""
+        return Evidence(
+            confidence=self.confidence,
+            reward_known=self.problem.reward is not None,
+            beliefs=self.beliefs,
+            reward_noise=self.problem.reward_noise,
+            transition_noise=self.problem.transition_noise,
+            problem=self.problem,
+            system=self.system.problem,
+            system_reward=self.system.known_reward,
+            learner_breaks=self.learner.broken_assumptions,
+            update=self.update,
+            clipped=self._clipped,
+            first_episode=self.first_episode,
+            planner=self.planner,
+        )
+
+    @property
+    def theorem(self) -> Theorem | None:
+        """The theorem that is about this agent, or None."""
+        return None
 
     # Methods for users.
 
@@ -410,6 +428,9 @@ class Agent(abc.ABC):
         if not self.learns:
             return state
         return self.learner.update(state, episode, key=episode_key(self.seed, self.episode))
+
+    def _make_planner(self) -> Planner:
+        return as_planner(self.config.planner, self.problem)
 
     def _make_learner(self) -> Learner:
         learner = self.config.learner_for(self.problem)

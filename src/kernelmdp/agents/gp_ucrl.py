@@ -1,13 +1,15 @@
 """GP-UCRL (the paper's Algorithm 1): plan optimistically over every plausible MDP."""
 
+import math
 from typing import ClassVar
 
 from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.learners import LearnerRequirements
 from kernelmdp.mdp import MDP
-from kernelmdp.planners import Plan
+from kernelmdp.planners import Plan, Planner
 from kernelmdp.types import Key
 
 #: Compilation error allowed for kernels of covered sets, as a share of λ. Sets that a theorem
@@ -63,21 +65,41 @@ class GPUCRL(Agent):
         Returns:
             The requirements. λ_R and λ_P are the paper's H and mH, or the noise variances.
         """
-        covered = self.confidence.coverage.covered
         return (
             super()
             .requirements()
             ._replace(
                 regularisers=self.confidence.regularisers_for(self.problem),
-                accuracy=COVERED_ACCURACY if covered else self.problem.accuracy,
+                accuracy=COVERED_ACCURACY if self._settings_covered else self.problem.accuracy,
             )
         )
 
     @property
+    def theorem(self) -> Theorem | None:
+        return self.confidence.theorem
+
+    @property
     def coverage(self) -> Coverage:
-        if self.broken_assumptions:
-            return Coverage(self.confidence.coverage.theorem, self.broken_assumptions)
-        return self.confidence_sets().coverage
+        """Whether the confidence sets are covered; ``run_bound`` also asks about the plans."""
+        if self.theorem is None:
+            return self.confidence_sets().coverage
+        return self.theorem.coverage(self.evidence, "run")
+
+    @property
+    def _settings_covered(self) -> bool:
+        if self.theorem is None:
+            return False
+        known = self.problem.reward is not None
+        evidence = Evidence(confidence=self.confidence, reward_known=known)
+        return self.theorem.coverage(evidence, "settings").covered
+
+    def _make_planner(self) -> Planner:
+        """Round plans up where a regret bound may hold, unless a planner was passed."""
+        self.problem = self.confidence.bounded(self.problem)
+        planner = super()._make_planner()
+        bound_may_hold = self._settings_covered and math.isfinite(self.problem.lipschitz)
+        named = isinstance(self.config.planner, str)
+        return planner.rounded_up() if bound_may_hold and named else planner
 
     def diagnostics(self) -> dict[str, float]:
         if self.sets is None:  # a first episode of random actions

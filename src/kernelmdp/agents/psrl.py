@@ -13,6 +13,8 @@ from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import Coverage
+from kernelmdp.confidence.assumptions import THEOREM_2, THEOREM_4
+from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ApproximationWarning, ArgumentError
 from kernelmdp.learners import MCMC, FixedKernels, Learner
 from kernelmdp.mdp import MDP, Model, Prediction
@@ -147,16 +149,19 @@ class PSRL(Agent):
     _warn_once: bool = True
 
     @property
-    def coverage(self) -> Coverage:
+    def theorem(self) -> Theorem:
         prior = as_prior(self.config.prior)
-        if prior is not None and prior.name != "norm-ball":
-            reason = f"no theorem is about this prior ({prior.name}); Theorem 4 is its model"
-        else:
-            reason = (
-                "Theorem 4 needs a truth drawn from these priors, Theorem 2 one drawn from an RKHS "
-                "ball; no theorem is about a fixed truth"
-            )
-        return Coverage("Theorem 4 (Bayes regret)", self.broken_assumptions or (reason,))
+        on_ball = prior is not None and prior.name == "norm-ball"
+        return THEOREM_2 if on_ball else THEOREM_4
+
+    @property
+    def evidence(self) -> Evidence:
+        prior, inflate = as_prior(self.config.prior), self.config.inflate
+        return dataclasses.replace(super().evidence, prior=prior, inflate=inflate)
+
+    @property
+    def coverage(self) -> Coverage:
+        return self.theorem.coverage(self.evidence, "regret")
 
 
 class InflatedSample(Model):

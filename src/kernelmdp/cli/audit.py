@@ -36,6 +36,11 @@ def _print(result: Audit, console: Console) -> None:
         numbers = [_number(value) for value in (check.left, check.right, check.slack)]
         table.add_row(check.name, *numbers, VERDICTS[check.holds], check.note)
     console.print(table)
+    if result.assumptions:
+        assumptions = Table("assumption of the theorem", "", "why it fails", box=None)
+        for each in result.assumptions:
+            assumptions.add_row(each.name, "✓" if each.holds else "✗", "; ".join(each.reasons))
+        console.print(assumptions)
     bounds = Table("regret and its certificates", "", "", box=None)
     bounds.add_row("regret", _number(result.regret) or "not known", "")
     for certificate in result.certificates:

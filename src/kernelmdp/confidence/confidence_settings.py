@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp.confidence.assumptions import THEOREM_1, THEOREM_3
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.construction import build
-from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.rule import ConfidenceRule
 from kernelmdp.confidence.sets import ConfidenceSets
 from kernelmdp.confidence.shapes import SHAPES
+from kernelmdp.confidence.suprema import supremum
+from kernelmdp.confidence.theorem import Theorem
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Noise, Problem
@@ -107,41 +109,29 @@ class Confidence(ConfidenceRule):
         reward, transition = (assumed if known is None else known for known, assumed in pairs)
         return float(reward), float(transition)
 
-    def unmet_assumptions(self, *, reward_known: bool = False) -> tuple[str, ...]:
-        """List assumptions of the theorem that these settings do not meet.
+    @property
+    def theorem(self) -> Theorem:
+        return THEOREM_1 if self.setting == "rkhs" else THEOREM_3
+
+    def bounded(self, problem: Problem) -> Problem:
+        """Bound the rewards of a problem that has no bound, in the setting "gp".
+
+        sup|R̄| of a draw exceeds C with probability at most δ/6, which Theorem 3 counts. Plans must
+        not value rewards beyond C, or the martingale of the regret has no bound (math B11).
 
         Args:
-            reward_known: Whether the reward is known, so that no bound of its norm is needed.
+            problem: The problem.
 
         Returns:
-            One sentence for each assumption.
+            The problem, with ``reward_bounds`` of ±C where none were known.
         """
-        reasons = []
-        if self.scale < 1:
-            reasons.append(f"beta is scaled by {self.scale:g}")
-        if not self.split:
-            reasons.append("delta is not shared between the sets")
-        if self.setting == "rkhs":
-            if self.norm_reward is None and not reward_known:
-                reasons.append(f"norm_reward is unknown ({self.norms[0]:g} assumed)")
-            if self.norm_transition is None:
-                reasons.append(f"norm_transition is unknown ({self.norms[1]:g} assumed)")
-        elif self.regulariser != "noise" and self.regulariser != 1:
-            reasons.append("the regulariser is not the noise variance")
-        return tuple(reasons)
-
-    @property
-    def theorem(self) -> str:
-        """The theorem that is about such sets."""
-        return "Theorem 1 (bounded norms)" if self.setting == "rkhs" else "Theorem 3 (GP prior)"
-
-    @property
-    def coverage(self) -> Coverage:
-        """Whether the settings meet the theorem's assumptions.
-
-        ``ConfidenceSets.coverage`` also includes the kernel and the noise of a run.
-        """
-        return Coverage(self.theorem, self.unmet_assumptions())
+        unknown = math.inf in problem.reward_range and problem.reward is None
+        if self.setting == "rkhs" or not unknown or problem.horizon == 1:
+            return problem
+        level = supremum(problem.reward_kernel, problem.points).level(count=1, delta=self.delta)
+        if not math.isfinite(level):
+            return problem
+        return dataclasses.replace(problem, reward_bounds=(-level, level))
 
     def for_problem(self, problem: Problem) -> "Confidence":
         changes: dict[str, Any] = {}

@@ -7,16 +7,16 @@ import numpy as np
 
 from kernelmdp.confidence import beta as formulas
 from kernelmdp.confidence.beliefs import Beliefs
-from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.gains import gain_before
 from kernelmdp.confidence.nets import Net, log_count, net
 from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible
 from kernelmdp.confidence.suprema import slope_bound
+from kernelmdp.confidence.theorem import Evidence
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.output_layouts import DenseLayout
-from kernelmdp.mdp import Gaussian, Noise
+from kernelmdp.mdp import Noise
 
 
 class _Width(NamedTuple):
@@ -74,8 +74,12 @@ def build(
     else:
         delta = 3 * confidence.delta / share
         widths, cells = _gp(confidence, [row[:2] for row in learned], delta, domain, episode, slope)
-    reasons = _unmet_assumptions(
-        confidence, learned, beliefs.reward_known, reward_noise, transition_noise
+    evidence = Evidence(
+        confidence=confidence,
+        reward_known=beliefs.reward_known,
+        beliefs=beliefs,
+        reward_noise=reward_noise,
+        transition_noise=transition_noise,
     )
     reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
     plausible = Plausible(
@@ -88,7 +92,7 @@ def build(
         shape=confidence.shape,
         reward_range=EVERYTHING,
     )
-    return ConfidenceSets(plausible, Coverage(confidence.theorem, reasons))
+    return ConfidenceSets(plausible, confidence.theorem.coverage(evidence, "sets"))
 
 
 def _rkhs(
@@ -105,7 +109,7 @@ def _rkhs(
 
     If every output has its own λ_j, rows divided by √λ_j have λ = 1 and noise σ_j/√λ_j.
     """
-    regulariser = _regulariser(posterior)
+    regulariser = posterior.regularisers
     if confidence.gain == "maximum":
         gain = gain_before(posterior.kernel, domain, regulariser, horizon=horizon, episode=episode)
     else:
@@ -123,7 +127,7 @@ def _rkhs(
     error = posterior.error * (
         posterior.outputs if isinstance(posterior.layout, DenseLayout) else 1
     )
-    # With an unknown error, or with a scaled β, the sets are not covered (``_unmet_assumptions``).
+    # With an unknown error, or with a scaled β, the sets are not covered (``assumptions``).
     # They are not widened then.
     if not math.isfinite(error):
         error = 0.0
@@ -178,11 +182,6 @@ def _gp(
     return widths, cells
 
 
-def _regulariser(posterior: Posterior) -> np.ndarray:
-    """λ of the posterior itself, so that it agrees with the posterior's σ."""
-    return np.asarray(posterior.noise_variance, dtype=float) + posterior.jitter
-
-
 def _require_regularisers(
     confidence: Any,
     learned: list[tuple[str, Posterior, np.ndarray, float]],
@@ -196,37 +195,3 @@ def _require_regularisers(
         if not np.allclose(actual, expected, rtol=1e-6):
             message = f"a {name} with noise_variance {expected:g}, as the paper"
             raise ArgumentError("beliefs", message, actual.tolist())
-
-
-def _unmet_assumptions(
-    confidence: Any,
-    learned: list[tuple[str, Posterior, np.ndarray, float]],
-    reward_known: bool,
-    reward_noise: Noise,
-    transition_noise: Noise,
-) -> tuple[str, ...]:
-    """Assumptions of the theorem that this run does not meet."""
-    reasons = list(confidence.unmet_assumptions(reward_known=reward_known))
-    laws = {"reward": reward_noise, "transition": transition_noise}
-    for name, posterior, deviations, _ in learned:
-        if laws[name].estimated:
-            reasons.append(f"the noise of the {name} is estimated")
-        if confidence.setting == "gp":
-            if not isinstance(laws[name], Gaussian):
-                reasons.append(f"the noise of the {name} is not Gaussian")
-            elif not np.allclose(_regulariser(posterior), deviations**2, rtol=1e-6):
-                reasons.append(f"the {name}'s noise_variance is not that of the noise")
-        elif not confidence.divide and (_regulariser(posterior) < 1).any():
-            reasons.append(f"the noise of the {name} is not divided by √λ, and λ is below 1")
-        if not math.isfinite(posterior.error):
-            reasons.append(
-                f"the {name} is learned on inducing points, to an error that is not known"
-            )
-        elif confidence.setting == "gp":
-            if posterior.error > 0:
-                reasons.append(f"the {name}'s kernel is approximate, to {posterior.error:.1e}")
-        elif posterior.error > 0 and posterior.error_kind != "certified":
-            reasons.append(
-                f"the {name}'s kernel is approximate, to {posterior.error:.1e} as measured"
-            )
-    return tuple(reasons)

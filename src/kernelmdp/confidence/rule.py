@@ -7,6 +7,7 @@ import numpy as np
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.coverage import NO_THEOREM, Coverage
 from kernelmdp.confidence.sets import ConfidenceSets
+from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.domains import Domain
 from kernelmdp.mdp import Noise, Problem
 
@@ -36,9 +37,30 @@ class ConfidenceRule(abc.ABC):
         return 1.0, 1.0
 
     @property
+    def theorem(self) -> Theorem | None:
+        """The theorem that such sets are made for, or None. Its assumptions decide coverage."""
+        return None
+
+    @property
     def coverage(self) -> Coverage:
-        """Whether a theorem covers such sets; ``ConfidenceSets.coverage`` includes the run."""
-        return NO_THEOREM
+        """Whether the settings meet the theorem's assumptions, if the reward is learned.
+
+        ``ConfidenceSets.coverage`` includes posteriors and noise, and ``Agent.coverage`` the run.
+        """
+        if self.theorem is None:
+            return NO_THEOREM
+        return self.theorem.coverage(Evidence(confidence=self), "settings")
+
+    def bounded(self, problem: Problem) -> Problem:
+        """Bound the rewards of a problem, where the theorem gives a bound.
+
+        Args:
+            problem: The problem.
+
+        Returns:
+            The problem, unchanged unless a rule says otherwise.
+        """
+        return problem
 
     def for_problem(self, problem: Problem) -> "ConfidenceRule":
         """Fill in what the problem knows, such as norm bounds.

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp.agents import Agent
 from kernelmdp.confidence import Coverage
+from kernelmdp.confidence.coverage import CheckedAssumption
 from kernelmdp.experiments.data_lemmas import data_lemmas
 from kernelmdp.experiments.guarantee_checks import guarantee_checks
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun, read_run, replanned_note, replay
@@ -56,6 +58,8 @@ class Audit:
         coverage: Which theorem covers the run, or why none does.
         episodes: The number of episodes.
         checks: All checks. The note of each one says what was compared.
+        assumptions: The assumptions of the theorem about the agent, checked on the whole run.
+            Empty if no theorem is about it.
         certificates: Upper bounds of the regret from the run's own data.
         regret: The cumulative regret; NaN if the optimal value is unknown.
 
@@ -73,6 +77,7 @@ class Audit:
     coverage: Coverage
     episodes: int
     checks: tuple[Check, ...]
+    assumptions: tuple[CheckedAssumption, ...]
     certificates: tuple[RegretCertificate, ...]
     regret: float
 
@@ -123,9 +128,16 @@ def audit(folder: Any) -> Audit:
         stored.coverage,
         stored.episodes,
         tuple(checks),
+        _assumptions(replayed.agent),
         certificates,
         float(np.sum(stored.columns["regret"])),
     )
+
+
+def _assumptions(agent: Agent) -> tuple[CheckedAssumption, ...]:
+    if agent.theorem is None:
+        return ()
+    return agent.theorem.coverage(agent.evidence, "regret").assumptions
 
 
 def _replay_checks(stored: StoredRun, replayed: ReplayedRun) -> list[Check]:

@@ -87,8 +87,12 @@ def _certificates(
     problem, delta = replayed.agent.problem, replayed.agent.confidence.delta
     share = _delta_parts(replayed)
     # The slope of the plans: plans in a table do not keep to the L of V*.
-    lipschitz, caveats = lipschitz_of(replayed.agent)
-    assumes = (f"L = {lipschitz:.4g}, {problem.lipschitz_rule}", *caveats)
+    lipschitz = lipschitz_of(replayed.agent)
+    assumes = (f"L = {lipschitz:.4g}, {problem.lipschitz_rule}",)
+    bound = run_bound(replayed.agent)
+    plan_reason = reason or (None if bound.covered else bound.text)
+    rounds_up = replayed.agent.planner.rounds_up(problem)
+    gap_reason = reason or (None if rounds_up else "plans may be short of optimism")
     max_reward = reward_bound(replayed.agent)
     certificates: list[RegretCertificate] = []
     checks: list[Check] = []
@@ -113,7 +117,7 @@ def _certificates(
         )
         certificates.append(by_sums)
         sides = regret.sum(), by_sums.total
-        checks.append(_above(names[0], *sides, by_sums, reason, float(error.sum())))
+        checks.append(_above(names[0], *sides, by_sums, plan_reason, float(error.sum())))
     planned = np.isfinite(replayed.gaps)
     if not planned.any():
         checks.append(not_applicable(names[1], "no optimistic plan on a grid"))
@@ -124,7 +128,7 @@ def _certificates(
         certificates.append(by_gaps)
         worst = int(np.argmax((regret - replayed.gaps - error)[planned]))
         sides = regret[planned][worst], gaps[worst]
-        check = _above(names[1], *sides, by_gaps, reason, float(error[planned][worst]))
+        check = _above(names[1], *sides, by_gaps, gap_reason, float(error[planned][worst]))
         number = int(np.flatnonzero(planned)[worst]) + 1
         note = f"episode {number}, the closest{replanned_note(replayed)}; "
         checks.append(dataclasses.replace(check, note=note + check.note))

@@ -1,7 +1,7 @@
 """The regret bound that a theorem gives for a run, as a curve; or the reason why there is none.
 
-The agent's components decide which theorem applies: its confidence sets, prior, planner, noise and
-kernels. Its name does not matter. A curve holds for all numbers of episodes at once (math B19), or
+The assumptions of the agent's theorem decide whether there is one (``confidence.assumptions``). A
+curve holds for all numbers of episodes at once (math B19), or
 in expectation.
 """
 
@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.agents import GPUCRL, PSRL, Agent
+from kernelmdp.confidence.assumptions import THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4
+from kernelmdp.confidence.theorem import Theorem
 from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.theorem_inputs import (
+    REWARD_POINTS,
     kernel_errors,
     lipschitz_of,
     noise_lipschitz,
@@ -27,15 +30,15 @@ from kernelmdp.experiments.theorem_inputs import (
     reward_bound,
     theorem_arguments,
 )
-from kernelmdp.mdp import Gaussian
 from kernelmdp.numerics.checks import integer
-from kernelmdp.priors import NormBall, as_prior
 from kernelmdp.theory import Bound, gain_bound, theorem1, theorem2, theorem3, theorem4
 from kernelmdp.theory.bound import log
 
 #: Ratio of neighbouring numbers of episodes at which a curve is computed. A smaller ratio gives a
 #: finer curve, and every point takes time.
 CURVE_RATIO = 1.5
+#: When the bounds of PSRL hold.
+IN_EXPECTATION = "in expectation over truths of the prior"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,16 +98,16 @@ def run_bound(agent: Agent) -> RunBound:
     >>> run_bound(km.GPUCRL("riverswim", confidence="valid", seed=0)).at is not None
     True
     """
-    rule = next((rule for kind, rule in BOUND_RULES.items() if isinstance(agent, kind)), None)
-    if rule is None:
+    if agent.theorem is None:
         return RunBound("not covered: no theorem is about this agent")
-    reason = _obstacle(agent)
+    coverage = agent.theorem.coverage(agent.evidence, "regret")
+    if not coverage.covered:
+        return RunBound(str(coverage))
     try:
-        if reason is None:
-            return dataclasses.replace(rule(agent), gains=functools.partial(_gains, agent))
+        bound = BOUND_RULES[agent.theorem](agent)
     except ArgumentError as error:  # for example, samples of the kernel are too rough
-        reason = str(error)
-    return RunBound(f"not covered: {reason}")
+        return RunBound(f"not covered: {error}")
+    return dataclasses.replace(bound, gains=functools.partial(_gains, agent))
 
 
 def write_curve(
@@ -144,42 +147,12 @@ def _gains(agent: Agent, episodes: int) -> tuple[float, float]:
     return 0.0 if problem.reward is not None else reward(), transition()
 
 
-def _obstacle(agent: Agent) -> str | None:
-    """Return what excludes an agent from every theorem, or None."""
-    problem = agent.problem
-    if agent.broken_assumptions:
-        return agent.broken_assumptions[0]
-    if agent.first_episode == "random":
-        return "the first episode is random"
-    if problem.termination is not None:
-        return "episodes may end early"
-    if not agent.planner.optimal:
-        return f"no theorem is about plans of {type(agent.planner).__name__}"
-    finite = problem.states.finite and problem.horizon > 1
-    if finite and not problem.transition_noise.categorical:
-        return "plans in a finite set do not know additive noise"
-    return None
-
-
-def _gp_ucrl_bound(agent: GPUCRL) -> RunBound:
-    """Return the bound of Theorem 1 (bounded norms) or of Theorem 3 (draws of a GP)."""
+def _rkhs_bound(agent: GPUCRL) -> RunBound:
+    """Return the bound of Theorem 1 (bounded norms)."""
     problem = agent.problem
     settings: Any = agent.confidence
-    if not agent.coverage.covered:
-        return RunBound(str(agent.coverage))
-    if settings.scale != 1 or settings.margin > 0 or not settings.divide:
-        return RunBound("not covered: beta is not the theorem's")
-    lipschitz, caveats = lipschitz_of(agent)
-    if not math.isfinite(lipschitz):
-        return RunBound(f"not covered: L is not known ({problem.lipschitz_rule})")
     arguments = theorem_arguments(agent) | {"delta": settings.delta, "anytime": True}
-    holds = f"for all T at once with probability {1 - settings.delta:g}"
-    if settings.setting == "gp":
-        if problem.reward is not None:
-            return RunBound("not covered: Theorem 3 is about rewards that are learned")
-        arguments |= {"lipschitz": lipschitz, "suprema": prior_suprema_of(agent)}
-        at = _bound_function(theorem3, arguments)
-        return RunBound(_text("Theorem 3, improved", holds, caveats), at)
+    lipschitz = lipschitz_of(agent)
     if settings.shape == "box":
         # An optimistic next state lies within √m ρ of the centre and the truth within ρ, where
         # ρ = β √λ_max. The theorem counts 2ρ.
@@ -198,8 +171,17 @@ def _gp_ucrl_bound(agent: GPUCRL) -> RunBound:
     else:
         low, high = problem.states.bounds
         arguments["diameter"] = float(np.linalg.norm((high - low) / np.array(problem.scale)))
-    text = _text(f"Theorem 1, {version}", holds, caveats)
+    searched = f"sup|R̄| is the largest of {REWARD_POINTS:,} values"
+    caveats = [searched] if problem.reward is not None and problem.horizon > 1 else []
+    text = "; ".join([f"Theorem 1, {version}, {_holds(agent)}", *caveats])
     return RunBound(text, functools.partial(_theorem1, agent, arguments))
+
+
+def _gp_bound(agent: GPUCRL) -> RunBound:
+    """Return the bound of Theorem 3 (draws of a GP)."""
+    arguments = theorem_arguments(agent) | {"delta": agent.confidence.delta, "anytime": True}
+    arguments |= {"lipschitz": lipschitz_of(agent), "suprema": prior_suprema_of(agent)}
+    return RunBound(f"Theorem 3, improved, {_holds(agent)}", _bound_function(theorem3, arguments))
 
 
 def _theorem1(agent: GPUCRL, arguments: dict[str, Any], episodes: int) -> Bound:
@@ -224,60 +206,40 @@ def _theorem1(agent: GPUCRL, arguments: dict[str, Any], episodes: int) -> Bound:
     return dataclasses.replace(bound, log_parts={**bound.log_parts, "kernel": log(kernel_part)})
 
 
-def _psrl_bound(agent: PSRL) -> RunBound:
-    """Return the bound of Theorem 4 (GP prior) or of Theorem 2 (prior on a norm ball)."""
-    problem = agent.problem
-    noises = {"reward": problem.reward_noise, "transition": problem.transition_noise}
-    for role, noise in noises.items():
-        if not isinstance(noise, Gaussian) or noise.estimated:
-            return RunBound(f"not covered: the noise of the {role} is not Gaussian of known size")
-    m = problem.mean_dimension
-    deviations = problem.transition_noise.standard_deviations(m) / np.asarray(problem.scale)
-    if len(set(deviations.tolist())) > 1:
-        return RunBound("not covered: the scaled noise of the transition differs between axes")
-    actual = float(problem.reward_noise.standard_deviations(1)[0]), float(deviations[0])
-    if not np.allclose(np.sqrt(problem.noise_variances), actual, rtol=1e-9, atol=0.0):
-        return RunBound("not covered: the noise is below its floor, and the posterior's is raised")
-    if agent.config.inflate != 1.0:
-        return RunBound("not covered: draws are inflated")
-    if problem.reward is not None:
-        return RunBound("not covered: the theorems about PSRL are about rewards that are learned")
-    arguments = theorem_arguments(agent)
-    prior = as_prior(agent.config.prior)
-    if prior is None:
-        if not problem.drawn_from_prior or agent.config.noise is not None:
-            return RunBound("not covered: the truth is no draw of the prior (Theorem 4 wants that)")
-        arguments["suprema"] = prior_suprema_of(agent)
-        text = _text("Theorem 4, improved", "in expectation over truths of the prior", [])
-        return RunBound(text, _bound_function(theorem4, arguments))
-    if not isinstance(prior, NormBall):
-        return RunBound(str(agent.coverage))
-    if prior.method != "rejection":
-        return RunBound("not covered: draws of elliptical slices are exact only in the limit")
-    prior_norms = [getattr(prior, f"norm_{role}") for role in noises]
-    problem_norms = [problem.norm_reward, problem.norm_transition]
-    candidates = [
-        prior_norm if prior_norm is not None else problem_norm
-        for prior_norm, problem_norm in zip(prior_norms, problem_norms, strict=True)
+def _prior_bound(agent: PSRL) -> RunBound:
+    """Return the bound of Theorem 4 (GP prior)."""
+    arguments = theorem_arguments(agent) | {"suprema": prior_suprema_of(agent)}
+    text = f"Theorem 4, improved, {IN_EXPECTATION}"
+    return RunBound(text, _bound_function(theorem4, arguments))
+
+
+def _ball_bound(agent: PSRL) -> RunBound:
+    """Return the bound of Theorem 2 (prior on a norm ball)."""
+    problem, prior = agent.problem, agent.evidence.prior
+    norms = [
+        float(next(norm for norm in pair if norm is not None))
+        for pair in (
+            (prior.norm_reward, problem.norm_reward),
+            (prior.norm_transition, problem.norm_transition),
+        )
     ]
-    norms = [float(norm) for norm in candidates if norm is not None]
-    if len(norms) < len(candidates):
-        return RunBound("not covered: the norms of the ball are not known")
     max_reward = norms[0] * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
-    arguments |= {
+    arguments = theorem_arguments(agent) | {
         "norm_reward": norms[0],
         "norm_transition": norms[1],
         # Gaussian noise provides L for every truth in the ball (math B8).
         "lipschitz": noise_lipschitz(agent, max_reward),
     }
-    text = _text("Theorem 2, improved", "in expectation over truths of the prior", [])
+    text = f"Theorem 2, improved, {IN_EXPECTATION}"
     return RunBound(text, _bound_function(theorem2, arguments))
 
 
-#: The function that finds the theorem, for each class of agents that a theorem is about.
-BOUND_RULES: dict[type[Agent], Callable[[Any], RunBound]] = {
-    GPUCRL: _gp_ucrl_bound,
-    PSRL: _psrl_bound,
+#: The function that computes the bound of each theorem.
+BOUND_RULES: dict[Theorem, Callable[[Any], RunBound]] = {
+    THEOREM_1: _rkhs_bound,
+    THEOREM_2: _ball_bound,
+    THEOREM_3: _gp_bound,
+    THEOREM_4: _prior_bound,
 }
 
 
@@ -296,5 +258,5 @@ def _paper_assumptions_hold(agent: GPUCRL) -> bool:
     return normal and problem.reward is None and isinstance(problem.states, Box)
 
 
-def _text(theorem: str, holds: str, caveats: Sequence[str]) -> str:
-    return "; ".join([f"{theorem}, {holds}", *caveats])
+def _holds(agent: GPUCRL) -> str:
+    return f"for all T at once with probability {1 - agent.confidence.delta:g}"

@@ -12,9 +12,6 @@ from kernelmdp.theory import PriorSuprema, gain_bound, prior_suprema
 #: Points at which the largest absolute value of a known reward is searched for. More of them find
 #: a larger one and take longer.
 REWARD_POINTS = 2000
-#: Beginnings of ``lipschitz_rule`` for which L is a bound, up to the grid on which the truth was
-#: solved. For other rules, L is an estimate.
-LIPSCHITZ_BOUND_RULES = ("exact", "solved", "noise")
 
 
 def _has_sets(agent: Agent) -> bool:
@@ -28,14 +25,15 @@ def reward_bound(agent: Agent) -> float:
         agent: The agent.
 
     Returns:
-        B_R√κ. For a known reward, its largest absolute value at many points. Infinity if unknown.
+        B_R√κ, or the known bound. For a known reward, its largest absolute value at many points.
+        Infinity if unknown.
     """
     problem = agent.problem
     if problem.reward is not None:
         points = np.asarray(problem.points.spread_points(REWARD_POINTS))
         return float(np.max(np.abs(np.asarray(problem.reward(points)))))
     if problem.norm_reward is None:
-        return math.inf
+        return max(abs(bound) for bound in problem.reward_range)
     return problem.norm_reward * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
 
 
@@ -86,28 +84,22 @@ def theorem_arguments(agent: Agent) -> dict[str, Any]:
     return arguments
 
 
-def lipschitz_of(agent: Agent) -> tuple[float, list[str]]:
+def lipschitz_of(agent: Agent) -> float:
     """Return the Lipschitz constant L of the agent's plans.
 
     Args:
         agent: The agent.
 
     Returns:
-        L, and caveats for the reader.
+        L; infinite if it is unknown.
     """
-    problem, caveats = agent.problem, []
+    problem = agent.problem
     if problem.horizon == 1:
-        return 0.0, []
-    if problem.reward is None and problem.norm_reward is None:
-        caveats.append("if plans stay within sup|R̄| (they are not clipped)")
+        return 0.0
     if problem.transition_noise.categorical:
         # In a table no L limits the plans. Instead |V − mean V| ≤ √S/2 · span, math D4.
-        return math.sqrt(problem.mean_dimension) * reward_bound(agent) * (problem.horizon - 1), []
-    if not problem.lipschitz_rule.startswith(LIPSCHITZ_BOUND_RULES):
-        caveats.append(f"L = {problem.lipschitz:.3g} is an estimate")
-    if not agent.planner.keeps_lipschitz:
-        caveats.append("plans do not keep to L")
-    return problem.lipschitz, caveats
+        return math.sqrt(problem.mean_dimension) * reward_bound(agent) * (problem.horizon - 1)
+    return problem.lipschitz
 
 
 def noise_lipschitz(agent: Agent, max_reward: float) -> float:

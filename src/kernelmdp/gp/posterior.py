@@ -90,6 +90,11 @@ class Posterior(Module):
         return self.noise_variance.dtype
 
     @property
+    def regularisers(self) -> np.ndarray:
+        """λ of each output: the noise variance and the jitter, (m,)."""
+        return np.asarray(self.noise_variance, dtype=float) + self.jitter
+
+    @property
     def count(self) -> int:
         """The number of points conditioned on."""
         return int(self.engines[0].count) // self.layout.rows_per_point

@@ -169,8 +169,9 @@ class GridPlanner(Planner):
             the default for the number of axes.
         action_points: Actions along each axis, or one number for all axes. None means the default
             for the number of axes.
-        optimism: How the next state of a family is chosen: "ball" searches the set of plausible
-            states, "bonus" adds L times its radius to the reward.
+        optimism: How the next state of a family is chosen. "ball" searches the set of plausible
+            states. "upper" uses an upper bound of what a search could find. "bonus" adds L times
+            the radius of the set to the reward.
         envelope: Whether to enforce the Lipschitz constant L of the MDP, if it is finite.
         refine: Whether to move the chosen action off the grid, to the top of a parabola.
 
@@ -191,7 +192,7 @@ class GridPlanner(Planner):
     refine: bool = True
 
     def __post_init__(self) -> None:
-        choice("optimism", self.optimism, ("ball", "bonus"))
+        choice("optimism", self.optimism, ("ball", "upper", "bonus"))
 
     @classmethod
     def for_problem(cls, problem: Problem) -> "GridPlanner":
@@ -216,6 +217,15 @@ class GridPlanner(Planner):
     @property
     def keeps_lipschitz(self) -> bool:
         return self.envelope
+
+    def rounds_up(self, spaces: Spaces) -> bool:
+        # In one dimension and in tables the search is exact.
+        searched = self.optimism == "ball" and not spaces.transition_noise.categorical
+        return not searched or spaces.states.dimension == 1
+
+    def rounded_up(self) -> "GridPlanner":
+        optimism = "upper" if self.optimism == "ball" else self.optimism
+        return dataclasses.replace(self, optimism=optimism)
 
     def grid(self, spaces: Spaces) -> StateGrid:
         """Make the grid of nodes.

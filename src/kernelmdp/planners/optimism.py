@@ -16,8 +16,10 @@ table at those places. No step depends on how the widths were computed.
 - ``BonusBackup``: U at the mean plus L times the radius (math D3), an upper bound without a search.
 - ``TableBonusBackup``: the same for tables.
 
-The maxima over balls, boxes and ellipsoids are accurate up to the lattice and not rounded up. They
-are no certificates.
+- ``UpperBound``: two dimensions or more; a guaranteed upper bound of the maximum on the lattice.
+
+The searched maxima over balls, boxes and ellipsoids are accurate up to the lattice and not rounded
+up, so plans can be short of optimism. With the optimism "upper" they cannot.
 """
 
 from typing import NamedTuple
@@ -33,6 +35,7 @@ from kernelmdp.mdp.noise import onto_simplex
 from kernelmdp.mdp.state_grid import StateGrid, Stencil, TablePositions
 from kernelmdp.planners.dilation import BallBackup, BoxBackup
 from kernelmdp.planners.optimistic_backup import OptimisticBackup, running_maxima
+from kernelmdp.planners.upper_bound import UpperBound
 
 #: Iterations that narrow the bracket of the multiplier in ``SimplexBackup``. More are more exact.
 MULTIPLIER_ITERATIONS = 16
@@ -267,7 +270,8 @@ def backup_for(
     """Choose the backup for the widths that a prediction has.
 
     Args:
-        optimism: "ball" to search the set of plausible next states, "bonus" for a bonus instead.
+        optimism: "ball" to search the set of plausible next states, "upper" for an upper bound of
+            that search, "bonus" for a bonus instead.
         grid: The nodes of the values and the lattice of U.
         metric: The metric of the MDP, one number for each axis.
         prediction: A prediction, or its shapes.
@@ -292,6 +296,8 @@ def backup_for(
         return BonusBackup(grid, metric)
     if grid.states.finite:
         raise ArgumentError("optimism", "'bonus' for a finite set of states", repr(optimism))
+    if optimism == "upper" and grid.states.dimension > 1:
+        return UpperBound(grid, metric)
     if prediction.root is not None:
         return EllipsoidBackup(grid, metric)
     if prediction.sides is not None:

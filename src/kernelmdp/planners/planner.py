@@ -106,6 +106,25 @@ class Planner(Protocol):
         """Whether planned values obey the Lipschitz constant L of the MDP."""
         return True
 
+    def rounds_up(self, spaces: Spaces) -> bool:
+        """Whether no plan for a family is short of optimism, up to the planner's grid.
+
+        Args:
+            spaces: An MDP or a problem.
+
+        Returns:
+            Whether the planned values of a family are at least the optimal value of each member.
+        """
+        return True
+
+    def rounded_up(self) -> "Planner":
+        """Return the planner whose plans are not short of optimism, where there is one.
+
+        Returns:
+            This planner, or one that ``rounds_up``.
+        """
+        return self
+
     @classmethod
     def for_problem(cls, problem: Problem) -> "Planner":
         """Make a planner with sizes that suit a problem.

@@ -59,6 +59,12 @@ class TolerancePlanner(Planner):
     def keeps_lipschitz(self) -> bool:
         return self.grid_planner.keeps_lipschitz
 
+    def rounds_up(self, spaces: Spaces) -> bool:
+        return self.grid_planner.rounds_up(spaces)
+
+    def rounded_up(self) -> "TolerancePlanner":
+        return dataclasses.replace(self, grid_planner=self.grid_planner.rounded_up())
+
     def query_points(self, spaces: Spaces) -> np.ndarray:
         return self.grid_planner.query_points(spaces)
 

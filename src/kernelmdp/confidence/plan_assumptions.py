@@ -1,0 +1,194 @@
+"""Assumptions about plans, exploration and posterior draws, which bounds of the regret need."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from kernelmdp.confidence.theorem import Assumption, Evidence
+from kernelmdp.mdp import Problem
+
+#: Beginnings of ``lipschitz_rule`` for which L is a bound, up to the grid on which the truth was
+#: solved. For other rules, L is an estimate.
+LIPSCHITZ_BOUND_RULES = ("exact", "solved", "noise")
+#: Relative differences below this are rounding.
+ROUNDING = 1e-9
+
+
+def _first_episode_random(e: Evidence) -> Iterator[str]:
+    if e.first_episode == "random":
+        yield "the first episode is random"
+
+
+def _episodes_end_early(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    if e.problem.termination is not None:
+        yield "episodes may end early"
+
+
+def _plans_not_optimal(e: Evidence) -> Iterator[str]:
+    if not e.planner.optimal:
+        yield f"no theorem is about plans of {type(e.planner).__name__}"
+
+
+def _noise_not_planned(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    finite = e.problem.states.finite and e.problem.horizon > 1
+    if finite and not e.problem.transition_noise.categorical:
+        yield "plans in a finite set do not know additive noise"
+
+
+def _plans_short_of_optimism(e: Evidence) -> Iterator[str]:
+    if not e.planner.rounds_up(e.problem):
+        yield "plans may be short of optimism (set the planner's optimism to 'upper')"
+
+
+def _beta_not_the_theorem_s(e: Evidence) -> Iterator[str]:
+    if e.confidence.scale > 1 or e.confidence.margin > 0 or not e.confidence.divide:
+        yield "beta is not the theorem's"
+
+
+def _needs_lipschitz(problem: Problem) -> bool:
+    """Tables have a bound of slopes without L, and with one period nothing follows."""
+    return problem.horizon > 1 and not problem.transition_noise.categorical
+
+
+def _lipschitz_unknown(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    constant, rule = e.problem.lipschitz, e.problem.lipschitz_rule
+    if not _needs_lipschitz(e.problem):
+        return
+    if not math.isfinite(constant):
+        yield f"L is not known ({rule})"
+    elif not rule.startswith(LIPSCHITZ_BOUND_RULES):
+        yield f"L = {constant:.3g} is an estimate ({rule})"
+
+
+def _lipschitz_not_kept(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    if _needs_lipschitz(e.problem) and not e.planner.keeps_lipschitz:
+        yield "plans do not keep to L"
+
+
+def _values_not_bounded(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    unbounded = not all(map(math.isfinite, e.problem.reward_range))
+    if e.problem.horizon > 1 and not e.reward_known and unbounded:
+        yield "planned values have no bound"
+
+
+def _another_tolerance(e: Evidence) -> Iterator[str]:
+    if e.planner.approximate and getattr(e.planner, "tolerance", None) is not None:
+        yield "the planner's tolerance is not the paper's √(H/l)"
+
+
+def _reward_not_learned(e: Evidence) -> Iterator[str]:
+    if e.reward_known:
+        yield "the theorem is about rewards that are learned"
+
+
+def _noise_differs_between_axes(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    m, scale = e.problem.mean_dimension, np.asarray(e.problem.scale)
+    deviations = e.problem.transition_noise.standard_deviations(m) / scale
+    if not np.allclose(deviations, deviations[0], rtol=ROUNDING, atol=0.0):
+        yield "the scaled noise of the transition differs between axes"
+
+
+def _noise_raised(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    m, scale = e.problem.mean_dimension, np.asarray(e.problem.scale)
+    reward = float(e.problem.reward_noise.standard_deviations(1)[0])
+    transition = float((e.problem.transition_noise.standard_deviations(m) / scale).max())
+    used = np.sqrt(e.problem.noise_variances)
+    if not np.allclose(used, (reward, transition), rtol=ROUNDING, atol=0.0):
+        yield "the noise is below its floor, and the posterior's is raised"
+
+
+def _draws_inflated(e: Evidence) -> Iterator[str]:
+    if e.inflate != 1.0:
+        yield "draws are inflated"
+
+
+def _draws_not_exact(e: Evidence) -> Iterator[str]:
+    if e.prior.method != "rejection":
+        yield "draws of elliptical slices are exact only in the limit"
+
+
+def _another_prior(e: Evidence) -> Iterator[str]:
+    if e.prior is not None:
+        yield f"no theorem is about this prior ({e.prior.name}); Theorem 4 is its model"
+
+
+#: Assumptions about the plans of every agent.
+OF_ALL_PLANS = (
+    Assumption(
+        "all episodes are planned", "regret", _first_episode_random, ("agent.first_episode",)
+    ),
+    Assumption(
+        "episodes have H periods",
+        "regret",
+        _episodes_end_early,
+        ("problem.termination", "problem.horizon"),
+    ),
+    Assumption(
+        "plans are optimal up to the planner's grid",
+        "regret",
+        _plans_not_optimal,
+        ("agent.planner", "problem.planner"),
+    ),
+    Assumption("plans know the noise", "regret", _noise_not_planned),
+    Assumption(
+        "approximate plans have the paper's tolerance",
+        "regret",
+        _another_tolerance,
+        ("planner.tolerance",),
+    ),
+)
+#: The theorems in the setting "gp" are about rewards that are learned, and so are those of PSRL.
+OF_LEARNED_REWARDS = (Assumption("the reward is learned", "regret", _reward_not_learned),)
+#: Assumptions about optimistic plans.
+OF_OPTIMISM = (
+    Assumption(
+        "plans are not short of optimism",
+        "regret",
+        _plans_short_of_optimism,
+        ("planner.optimism", "planner.grid_planner"),
+    ),
+    Assumption(
+        "beta is the theorem's",
+        "regret",
+        _beta_not_the_theorem_s,
+        ("confidence.scale", "confidence.margin", "confidence.divide"),
+    ),
+    Assumption(
+        "the Lipschitz constant L is known",
+        "regret",
+        _lipschitz_unknown,
+        ("problem.lipschitz", "problem.lipschitz_rule"),
+    ),
+    Assumption("plans keep to L", "regret", _lipschitz_not_kept, ("planner.envelope",)),
+    Assumption("planned values are bounded", "regret", _values_not_bounded),
+)
+#: Assumptions about posterior sampling.
+OF_SAMPLING = (
+    Assumption(
+        "the scaled noise is equal along all axes",
+        "regret",
+        _noise_differs_between_axes,
+        ("problem.scale",),
+    ),
+    Assumption(
+        "posteriors have the variance of the noise",
+        "regret",
+        _noise_raised,
+        ("problem.noise_floors",),
+    ),
+    Assumption("draws have the posterior's law", "regret", _draws_inflated, ("agent.inflate",)),
+)
+#: Assumptions about draws from a norm ball.
+OF_BALL_SAMPLING = (Assumption("draws are exact", "regret", _draws_not_exact, ("prior.method",)),)
+#: The prior of Theorem 4.
+OF_GP_PRIOR = (
+    Assumption("the prior is a Gaussian process", "run", _another_prior, ("agent.prior",)),
+)
