@@ -90,6 +90,12 @@ def _posterior_not_exact(e: Evidence) -> Iterator[str]:
             yield f"the {role}'s kernel is approximate, to {posterior.error:.1e}"
 
 
+def _not_in_64_bits(e: Evidence) -> Iterator[str]:
+    for role, posterior in e.posteriors:
+        if posterior.dtype != jnp.float64:
+            yield f"the {role} is learned in 32 bits, and rounding is not counted"
+
+
 # Predicates about the system, the learner and the data.
 
 
@@ -210,7 +216,7 @@ OF_BETA = (
         "δ is shared between the sets", "settings", _delta_not_shared, ("confidence.split",)
     ),
 )
-#: Assumptions about the noise, in every setting.
+#: Assumptions about noise and precision, in every setting.
 OF_NOISE = (
     Assumption(
         "the noise is known",
@@ -218,6 +224,7 @@ OF_NOISE = (
         _noise_estimated,
         ("agent.noise", "problem.reward_noise", "problem.transition_noise"),
     ),
+    Assumption("posteriors are computed in 64 bits", "sets", _not_in_64_bits),
 )
 #: Assumptions about means of bounded norm.
 OF_NORMS = (

@@ -1,0 +1,177 @@
+"""Play agents on plants: every agent, plant and seed is a run in a process of its own.
+
+    .venv/bin/python benchmarks/control/plants/run.py --agents psrl gp-ucrl greedy \
+        --plants development --seeds 5 --episodes 15 --out runs/plants --jobs 2
+
+After every third episode, ``predict`` plays five episodes with fixed seeds, the same for all
+agents. Each run is a JSON file, which is replaced after every episode. Repeat the command to
+continue: complete runs are skipped, and others start again.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+from catalogue import PLANTS, select
+from plant import Plant
+
+#: The first seed of the episodes that evaluate ``predict``.
+EVALUATION_SEEDS = 9_000
+EVALUATIONS = 5
+#: Keys of a run that say what it is a run of. The others are its results.
+IDENTITY = ("agent", "label", "plant", "seed", "episodes", "every", "settings")
+
+
+def write(path: pathlib.Path, content: dict) -> None:
+    """Replace a file at once: a crash leaves the old content or the new one."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content) + "\n")
+    part.replace(path)
+
+
+def evaluate(agent, plant: Plant) -> list[float]:
+    """Return the returns of ``predict`` in the evaluation episodes."""
+    returns = []
+    for number in range(EVALUATIONS):
+        observation, _ = plant.reset(seed=EVALUATION_SEEDS + number)
+        total = 0.0
+        for period in range(plant.horizon):
+            action = np.asarray(agent.predict(observation, period))
+            observation, reward, terminated, truncated, _ = plant.step(action)
+            total += reward
+            if terminated or truncated:
+                break
+        returns.append(total)
+    return returns
+
+
+def play(run: dict, path: pathlib.Path, driver: int) -> None:
+    """Play one run, and write it after every episode."""
+    from kernelmdp.agents import AGENTS
+    from kernelmdp.cli import enable_compilation_cache
+    from kernelmdp.planners import UnplannedPolicy
+
+    enable_compilation_cache()
+    kind = PLANTS[run["plant"]]
+    agent = AGENTS[run["agent"]](kind(), horizon=kind.horizon, seed=run["seed"], **run["settings"])
+    learn_from = agent.tell
+    planned: list[bool] = []
+
+    def tell(*data, **ending):
+        """Learn from an episode, and record whether the agent had planned it."""
+        planned.append(not isinstance(agent.planned, UnplannedPolicy))
+        learn_from(*data, **ending)
+
+    agent.tell = tell
+    run |= {"returns": [], "planned": planned, "seconds": [], "evaluations": [], "complete": False}
+    for episode in range(1, run["episodes"] + 1):
+        begin = time.perf_counter()
+        result = agent.learn(episodes=1, progress=False)
+        run["returns"].append(float(result.episodes["return"][0]))
+        run["seconds"].append(round(time.perf_counter() - begin, 3))
+        if episode % run["every"] == 0:
+            begin = time.perf_counter()
+            evaluation = {"after": episode, "returns": evaluate(agent, kind())}
+            seconds = round(time.perf_counter() - begin, 3)
+            run["evaluations"].append(evaluation | {"seconds": seconds})
+        run["complete"] = episode == run["episodes"]
+        write(path, run)
+        if os.getppid() != driver:
+            raise SystemExit("the process that started this run has ended")
+
+
+def is_complete(path: pathlib.Path, run: dict) -> bool:
+    """Return whether a run is complete. Another run under the same label is an error."""
+    if not path.exists():
+        return False
+    stored = json.loads(path.read_text())
+    if any(stored[key] != run[key] for key in ("agent", "settings")):
+        stored_settings = f"{stored['agent']} with {stored['settings']}"
+        raise SystemExit(f"label: expected a new one, as {path} is a run of {stored_settings}")
+    return stored["complete"] and all(stored[key] == run[key] for key in IDENTITY)
+
+
+def parse_setting(text: str) -> tuple[str, object]:
+    """Parse ``name=value``. The value is JSON, or else text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def start(run: dict, path: pathlib.Path) -> subprocess.Popen:
+    """Start a run in a process with one thread. Its messages are in a file beside the run."""
+    from kernelmdp.experiments.trial_worker import single_core_environment
+
+    command = [sys.executable, __file__, "--worker", json.dumps(run), str(path), str(os.getpid())]
+    with path.with_suffix(".log").open("w") as log:
+        return subprocess.Popen(
+            command, stdout=log, stderr=log, env=os.environ | single_core_environment()
+        )
+
+
+def play_all(runs: list[tuple[dict, pathlib.Path]], jobs: int) -> int:
+    """Play runs, at most ``jobs`` at once. Return how many failed."""
+    # A terminated driver ends its runs too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    waiting, running, failed, ended = list(runs), [], 0, 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                run, path = waiting.pop(0)
+                running.append((start(run, path), path))
+            time.sleep(0.5)
+            for process, path in [each for each in running if each[0].poll() is not None]:
+                running.remove((process, path))
+                ended += 1
+                failed += process.returncode != 0
+                state = "done" if process.returncode == 0 else f"failed, see {path.stem}.log"
+                print(f"{ended}/{len(runs)} {path.parent.name}/{path.stem}: {state}", flush=True)
+    finally:
+        for process, _ in running:
+            process.terminate()
+    return failed
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--worker"]:
+        play(json.loads(sys.argv[2]), pathlib.Path(sys.argv[3]), int(sys.argv[4]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--agents", nargs="+", required=True, help="names in kernelmdp's registry")
+    parser.add_argument("--plants", nargs="+", required=True, help="names, development, held-back")
+    parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ... of every agent")
+    parser.add_argument("--episodes", type=int, default=15)
+    parser.add_argument("--every", type=int, default=3, help="episodes between evaluations")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/plants"))
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--set", nargs="+", type=parse_setting, default=[], metavar="NAME=VALUE")
+    parser.add_argument("--label", help="name of the variant; the agent's name by default")
+    chosen = parser.parse_args()
+    if chosen.label and len(chosen.agents) > 1:
+        parser.error(f"--label: expected one agent, got {len(chosen.agents)}")
+    runs = []
+    grid = itertools.product(range(chosen.seeds), select(chosen.plants), chosen.agents)
+    for seed, plant, agent in grid:
+        label = chosen.label or agent
+        values = (agent, label, plant, seed, chosen.episodes, chosen.every, dict(chosen.set))
+        run = dict(zip(IDENTITY, values, strict=True))
+        path = chosen.out / label / f"{plant}-{seed}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not is_complete(path, run):
+            runs.append((run, path))
+    raise SystemExit(1 if play_all(runs, chosen.jobs) else 0)
+
+
+if __name__ == "__main__":
+    main()
