@@ -315,7 +315,7 @@ def test_grid_too_large_is_refused_with_its_size():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"optimism": "hope"}, "optimism: expected one of 'ball', 'bonus'"),
+        ({"optimism": "hope"}, "optimism: expected one of 'ball', 'upper', 'bonus'"),
         ({"state_points": (5, 5)}, "state_points: expected 1 counts"),
         ({"action_points": 0}, "action_points: expected 1 counts of at least 1"),
         ({"state_points": 1}, "state_points: expected at least 2 nodes"),
