@@ -82,6 +82,17 @@ def test_the_optimum_of_linear_quadratic_control_in_a_box_is_solved_on_a_grid():
     assert bool(RiccatiPlanner().plan(lqr_1d().mdp, key=KEY, start=np.ones(1)).certified)
 
 
+@pytest.mark.parametrize("seed", [15, 101, 102, 103])
+def test_errors_of_optima_hold(seed):
+    """Against four times the points. ``benchmarks/theory/optima.py`` has 220 instances."""
+    env = km.make("rkhs", seed=seed, horizon=3)
+    optimum = env.optimal_value()
+    (states,), (actions,) = env.optimum_points
+    counts = {"state_points": (4 * states - 3,), "action_points": (4 * actions - 3,)}
+    fine = optimal_value(env.mdp, env.start, **counts)
+    assert abs(optimum.value - fine.value) <= optimum.error
+
+
 def test_an_oracle_in_a_box_has_no_regret():
     oracle = km.Oracle(lqr_1d(noise=1.0, state_bound=1.0), seed=0)
     result = oracle.learn(episodes=3, progress=False)

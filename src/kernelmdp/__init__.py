@@ -26,7 +26,7 @@ from kernelmdp import (  # noqa: E402  (64 bits must be enabled first)
     report,
     theory,
 )
-from kernelmdp.agents import GPUCRL, PSRL, Agent, Greedy, Random  # noqa: E402
+from kernelmdp.agents import GPUCRL, PSRL, Agent, Frugal, Greedy, Random  # noqa: E402
 from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import Environment, from_gymnasium, make, register  # noqa: E402
@@ -52,6 +52,7 @@ __all__ = [
     "Domain",
     "Environment",
     "FiniteSet",
+    "Frugal",
     "Greedy",
     "GridPlanner",
     "MPCPlanner",

@@ -10,7 +10,7 @@ from kernelmdp.errors import ArgumentError, ConformanceError
 from kernelmdp.mdp.policy import Policy
 from tests.agents import tiny
 
-EVERYONE = [km.GPUCRL, km.PSRL, km.Greedy, km.Random, km.Oracle]
+EVERYONE = [km.GPUCRL, km.PSRL, km.Frugal, km.Greedy, km.Random, km.Oracle]
 PROBLEM = tiny.problem()
 SAVING = "a saved agent continues as if it had never stopped"
 

@@ -2,12 +2,13 @@
 
 >>> import kernelmdp as km
 >>> sorted(km.agents.AGENTS)[:3]
-['certainty-equivalence', 'dirichlet-psrl', 'gp-ucrl']
+['certainty-equivalence', 'dirichlet-psrl', 'frugal']
 """
 
 from kernelmdp.agents.agent import Agent, episode_key, numpy_generator
 from kernelmdp.agents.baselines import Greedy, Random
 from kernelmdp.agents.config import AgentConfig
+from kernelmdp.agents.frugal import Frugal, FrugalConfig
 from kernelmdp.agents.gp_ucrl import GPUCRL
 from kernelmdp.agents.psrl import PSRL, PSRLConfig
 from kernelmdp.agents.saving import AGENTS
@@ -18,6 +19,8 @@ __all__ = [
     "PSRL",
     "Agent",
     "AgentConfig",
+    "Frugal",
+    "FrugalConfig",
     "Greedy",
     "PSRLConfig",
     "Random",

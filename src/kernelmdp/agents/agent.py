@@ -103,6 +103,8 @@ class Agent(abc.ABC):
         self.history: list[Episode] = []
         #: Running sums, such as cumulative regret, that the learning loop stores with the agent.
         self.totals: dict[str, float] = {}
+        #: Number of the last episode in which what is learned pays; None if it is not known.
+        self.last_episode: int | None = None
         #: Confidence sets of the current episode, for agents that build them.
         self.sets: ConfidenceSets | None = None
         # Steps of the current episode that were learned from already (``update="step"``).
@@ -127,7 +129,7 @@ class Agent(abc.ABC):
         """
 
     def plan_greedy(self, *, key: Key) -> Plan:
-        """Plan without exploration: the best plan for the mean of the beliefs.
+        """Plan without exploration: the best plan for the mean, with pessimistic rewards.
 
         Args:
             key: Breaks ties between equally good actions.
@@ -135,7 +137,23 @@ class Agent(abc.ABC):
         Returns:
             The plan that ``predict`` follows.
         """
-        return self.planner.plan(self.learner.mean(self.state), start=None, key=key)
+        return self.planner.plan(self.careful_mdp(), start=None, key=key)
+
+    def careful_mdp(self) -> MDP:
+        """Return the mean MDP, with learned rewards lowered by the setting ``pessimism``.
+
+        Returns:
+            The MDP that ``predict`` plans in.
+        """
+        if self.pessimism == 0:
+            return self.learner.mean(self.state)
+        return self.learner.pessimistic(self.state, deviations=self.pessimism)
+
+    @property
+    def pessimism(self) -> float:
+        """Standard deviations by which ``careful_mdp`` lowers rewards."""
+        default = 1.0 if self.problem.learner == "fitted" else 0.0
+        return default if self.config.pessimism is None else float(self.config.pessimism)
 
     def requirements(self) -> LearnerRequirements:
         """State what the agent and its planner need from the learner.
@@ -148,6 +166,13 @@ class Agent(abc.ABC):
             deviations=self.plans_with_deviations,
             uses_grid=self.planner.uses_grid,
         )
+
+    def after_episode(self, episode: Episode) -> None:  # noqa: B027  (most agents keep no record)
+        """Take note of how an episode went that was planned with ``plan``.
+
+        Args:
+            episode: The episode, from which the learner has learned already.
+        """
 
     def confidence_sets(self) -> ConfidenceSets | None:
         """Build the confidence sets of the next episode.
@@ -290,6 +315,7 @@ class Agent(abc.ABC):
         clipped = first_clipped_step(episode, self.problem.states)
         if self._clipped is None and clipped is not None:
             self._clipped = (self.episode, clipped)
+        self.after_episode(episode)
         self._steps_seen = 0
         self._plan = self._greedy = self._start = None
 
@@ -339,7 +365,7 @@ class Agent(abc.ABC):
         self._plan = self._greedy = None
 
     def predict(self, observation: ArrayLike, period: int = 0) -> np.ndarray:
-        """Return the action that is best for the mean of the beliefs, without exploration.
+        """Return the action of ``plan_greedy``: the best one known, without exploration.
 
         Args:
             observation: What the system shows, in the shape of its observations.

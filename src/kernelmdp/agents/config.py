@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -87,7 +88,17 @@ class AgentConfig(Settings):
         "agent that explores may keep searching for rewards that do not exist.",
     )
 
+    pessimism: float | None = setting(
+        None,
+        "Standard deviations by which predict lowers learned rewards, so that places without data "
+        "do not attract it. The default is 1 where kernels are fitted, else 0: the mean.",
+    )
+
     def __post_init__(self) -> None:
+        if self.pessimism is not None and not (
+            math.isfinite(self.pessimism) and self.pessimism >= 0
+        ):
+            raise ArgumentError("pessimism", "a finite number of at least 0", self.pessimism)
         choice("update", self.update, ("episode", "step"))
         if self.first_episode is not None:
             choice("first_episode", self.first_episode, ("random", "prior"))

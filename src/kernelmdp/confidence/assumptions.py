@@ -82,6 +82,7 @@ THEOREMS = (THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4)
 #: Settings that no assumption reads, and why none has to.
 UNRELATED_SETTINGS = {
     "agent.confidence": "its fields are settings of their own",
+    "agent.pessimism": "it changes predict, and no episode",
     "confidence.setting": "it chooses the theorem",
     "confidence.gain": "β is valid with either gain (math B9)",
     "confidence.shape": "every shape has its own β and its own factor in the bound (math D0)",

@@ -51,6 +51,7 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
     system: Any = agent.system
     recorder = Recorder(agent, system.evaluator())
     system_key = jax.random.fold_in(jax.random.key(agent.seed), 2**31 - 1)
+    agent.last_episode = agent.episode + episodes
     for _ in range(episodes):  # l = 1, 2, …
         start_key, play_key = _episode_keys(system_key, agent.episode)
         start = system.start(key=start_key)

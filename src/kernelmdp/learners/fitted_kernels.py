@@ -117,6 +117,22 @@ class FittedState(Module):
             extension = max(extension, float(data.reward_family.sizes[0]))
         return float(rewards.min()) - extension, float(rewards.max()) + extension
 
+    @functools.cached_property
+    def reward_limits(self) -> tuple[float, float]:
+        """The lowest mean reward worth fearing and the highest worth hoping for.
+
+        The lowest is the worst observed reward. As long as rewards do not depend on the state, a
+        goal may be anywhere, and the highest is that of ``reward_range``. Later it is the best
+        observed reward plus a share of the range. If all rewards are costs, it is 0.
+        """
+        data, highest = self.data, self.reward_range[1]
+        rewards = data.reward_rows[1]
+        worst, best = float(rewards.min()), float(rewards.max())
+        if _is_flat(data, self.reward_logs):
+            return worst, highest
+        ceiling = best + data.settings.reward_extension * (best - worst)
+        return worst, min(highest, ceiling if best > 0 else 0.0)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedKernels(Learner):
@@ -199,6 +215,10 @@ class FittedKernels(Learner):
 
     def beliefs(self, state: FittedState) -> Beliefs:
         return state.beliefs
+
+    def reward_limits(self, state: FittedState) -> tuple[float, float]:
+        known = state.data.problem.reward is not None or not len(state.data)
+        return super().reward_limits(state) if known else state.reward_limits
 
     def _limited(self, state: FittedState, mdp: MDP) -> MDP:
         """Clip the rewards of an MDP and add the learned termination.

@@ -73,6 +73,11 @@ class FittedSettings(Settings):
         "Rewards depend on the state if their mean changes with it by more than this share of "
         "their range. Less is noise or fitting error. Settled on MountainCarContinuous.",
     )
+    reward_extension: float = setting(
+        0.25,
+        "Share of the range of observed rewards by which rewards may exceed the best one, for "
+        "agents that compare hopes with costs. Settled on reactor, epidemic and thermal-zone.",
+    )
     steps_before_termination: int = setting(
         10,
         "Number of steps before each termination that enter the regression of termination. "
@@ -156,6 +161,7 @@ class FittedSettings(Settings):
             "trend_noise",
             "extrapolation_margin",
             "flat_reward_threshold",
+            "reward_extension",
             "continuation_threshold",
             "increment_unit",
         ):

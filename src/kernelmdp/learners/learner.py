@@ -6,14 +6,18 @@ a state and ``update`` returns a new one; both are pure functions. A learner kno
 
 import abc
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
 from kernelmdp.errors import UnknownPropertyError
+from kernelmdp.learners.model_wrappers import PessimisticReward
 from kernelmdp.mdp import MDP, Episode, Problem
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.types import Key
 
 #: Columns for the information gained about reward and transition.
@@ -122,6 +126,35 @@ class Learner(abc.ABC):
         Returns:
             The MDP.
         """
+
+    def pessimistic(self, state: Any, *, deviations: float) -> MDP:
+        """Return the mean MDP with rewards that are lower where they are uncertain.
+
+        Plans in it are not attracted by places without data, however good their mean is.
+
+        Args:
+            state: What was learned.
+            deviations: Standard deviations of the reward to subtract from its mean.
+
+        Returns:
+            The MDP. It is the mean one if the reward is known or the learner has no posteriors.
+        """
+        mdp, beliefs = self.mean(state), self.beliefs(state)
+        if beliefs is None or beliefs.reward_known:
+            return mdp
+        model = PessimisticReward(mdp.model, beliefs, jnp.asarray(float(deviations)))
+        return replace_fields(mdp, model=model)
+
+    def reward_limits(self, state: Any) -> tuple[float, float]:
+        """Limit the rewards that are worth fearing or hoping for, where nothing was observed.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            The lowest and the highest mean reward; infinite if the learner has no limits.
+        """
+        return -math.inf, math.inf
 
     @abc.abstractmethod
     def sample(self, state: Any, *, key: Key) -> MDP:

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from kernelmdp.confidence import Beliefs
 from kernelmdp.mdp import Model, Prediction, state_action
 from kernelmdp.numerics.modules import Module
 
@@ -31,6 +32,26 @@ class ClippedReward(Model):
         lower = jnp.clip(prediction.reward - prediction.reward_width, low, high)
         upper = jnp.clip(prediction.reward + prediction.reward_width, low, high)
         return prediction._replace(reward=(lower + upper) / 2, reward_width=(upper - lower) / 2)
+
+
+class PessimisticReward(Model):
+    """A model whose rewards are lower by some standard deviations of the reward's posterior.
+
+    Attributes:
+        model: The model.
+        beliefs: Posteriors of reward and transition.
+        deviations: The number of standard deviations.
+    """
+
+    model: Model
+    beliefs: Beliefs
+    deviations: Float[Array, ""]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
+        prediction = self.model(points)
+        deviation = self.beliefs.predict_reward(points)[1].astype(points.dtype)
+        penalty = self.deviations.astype(points.dtype) * deviation
+        return prediction._replace(reward=prediction.reward - penalty)
 
 
 class RescaledModel(Model):

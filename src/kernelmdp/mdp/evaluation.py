@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -130,6 +131,31 @@ def optimal_values(mdp: MDP, grid: StateGrid, actions: Float[Array, "A q"]) -> F
     return jnp.concatenate([tables[::-1], last[None]])
 
 
+def refinement_error(fine: float, coarser: Iterable[tuple[float, float]]) -> float:
+    """Estimate the error of a value on a grid from values on coarser grids. It is not a proof.
+
+    States and actions are refined separately, because their errors have different signs and could
+    cancel. The error is the sum of one part for each, times ``ERROR_FACTOR``. A part is the
+    difference from the grid of half the cells. If the difference between half and a quarter,
+    divided by ``ERROR_REDUCTION``, is larger, the part is that.
+
+    Args:
+        fine: The value on the finest grid.
+        coarser: Values on grids with half and with a quarter of the cells, one pair for states and
+            one for actions.
+
+    Returns:
+        The estimated error.
+
+    >>> refinement_error(1.0, [(0.75, 0.5)])
+    0.5
+    """
+    parts = (
+        max(abs(fine - half), abs(half - quarter) / ERROR_REDUCTION) for half, quarter in coarser
+    )
+    return ERROR_FACTOR * sum(parts)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Optimum:
     """V*_1 of an MDP at every state, from several grids.
@@ -152,11 +178,7 @@ class Optimum:
     def at(self, start: Any) -> Value:
         """Return the value at a state, with its error.
 
-        The value is that of the finest grid. Its error is an estimate, not a proof: the sum of one
-        part for states and one for actions, times ``ERROR_FACTOR``. Each part is the difference of
-        the finest grid from that of half the cells. If the difference between half and a quarter,
-        divided by ``ERROR_REDUCTION``, is larger, it is that. States and actions are refined
-        separately, because their errors have different signs and could cancel.
+        The value is that of the finest grid. Its error is an estimate (``refinement_error``).
 
         Args:
             start: The state, (m,).
@@ -169,11 +191,8 @@ class Optimum:
             float(grid.value_at(values, row)[0])
             for grid, values in zip(self.grids, self.values, strict=True)
         )
-        parts = sum(
-            max(abs(fine - half), abs(half - quarter) / ERROR_REDUCTION)
-            for half, quarter in ((half_states, quarter_states), (half_actions, quarter_actions))
-        )
-        error = ERROR_FACTOR * parts if self.known_error else math.inf
+        coarser = (half_states, quarter_states), (half_actions, quarter_actions)
+        error = refinement_error(fine, coarser) if self.known_error else math.inf
         return Value(fine, error, "exact" if self.exact else "estimate")
 
 

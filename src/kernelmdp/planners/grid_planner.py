@@ -8,6 +8,7 @@ only reads tables. Between nodes values are interpolated, so the plan is as good
 import dataclasses
 import functools
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -19,7 +20,7 @@ from jaxtyping import Array, Float
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.episode import state_action
-from kernelmdp.mdp.evaluation import Value, action_grid
+from kernelmdp.mdp.evaluation import Value, action_grid, grid_value, refinement_error
 from kernelmdp.mdp.mdp import MDP, Signal
 from kernelmdp.mdp.model import Model, Prediction
 from kernelmdp.mdp.noise import Noise
@@ -149,6 +150,9 @@ class GridPlan(Plan):
     def value(self, state: ArrayLike) -> float:
         row: Any = np.asarray(state, float)[None, :]
         return float(_first_value(self.values, row, self.grid))
+
+    def values_in(self, mdps: Sequence[MDP], start: ArrayLike) -> np.ndarray:
+        return np.array([grid_value(mdp, self.policy, self.grid, start) for mdp in mdps])
 
     @property
     def table(self) -> ValueTable:
@@ -294,25 +298,29 @@ class GridPlanner(Planner):
             )
 
     def error(self, mdp: MDP, plan: GridPlan, state: ArrayLike, *, key: Key) -> Value:
-        """Estimate the error of a planned value, by a plan on a grid with half the cells.
+        """Estimate the error of a planned value, by plans on coarser grids.
 
         Args:
             mdp: The MDP, or a family of plausible MDPs.
             plan: The plan.
             state: The state of the value, (m,).
-            key: Decides everything random in the coarser plan.
+            key: Decides everything random in the coarser plans.
 
         Returns:
-            The planned value. Its error is the difference from the coarser plan.
+            The planned value and its error (``refinement_error``).
         """
-        counts = self.action_set(mdp)[1]
-        coarse = dataclasses.replace(
-            self,
-            state_points=_halved(plan.grid.counts),
-            action_points=_halved(counts) if counts else self.action_points,
-        )
-        value = plan.value(state)
-        return Value(value, abs(value - coarse.plan(mdp, key=key).value(state)), "estimate")
+
+        def values(planners: Iterable[GridPlanner]) -> tuple[float, float]:
+            half, quarter = (each.plan(mdp, key=key).value(state) for each in planners)
+            return half, quarter
+
+        value, counts = plan.value(state), self.action_set(mdp)[1]
+        states = _coarser(plan.grid.counts)
+        pairs = [values(dataclasses.replace(self, state_points=n) for n in states)]
+        if counts:
+            actions = _coarser(counts)
+            pairs.append(values(dataclasses.replace(self, action_points=n) for n in actions))
+        return Value(value, refinement_error(value, pairs), "estimate")
 
     def _require_memory(self, spaces: Spaces, nodes: int, action_count: int) -> None:
         corners = 2**spaces.states.dimension
@@ -398,6 +406,11 @@ def _plan(
 def _halved(counts: tuple[int, ...]) -> tuple[int, ...]:
     """Nodes along each axis with half the cells."""
     return tuple(max(2, (n - 1) // 2 + 1) for n in counts)
+
+
+def _coarser(counts: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Nodes along each axis with half and with a quarter of the cells."""
+    return _halved(counts), _halved(_halved(counts))
 
 
 def _times(periods: Array, bound: float) -> Any:

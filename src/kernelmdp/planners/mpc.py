@@ -6,7 +6,7 @@ horizon. Its error is unknown.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -262,7 +262,7 @@ class MPC(Policy):
         actions, _, memory = self.replan(memory, states, period)
         return actions, memory
 
-    def player(self) -> Callable[[Any, int], np.ndarray]:
+    def player(self) -> PolicyPlayer:
         return PolicyPlayer(self)
 
     def replan(
@@ -393,6 +393,38 @@ class MPCPlan(Plan):
         if self.policy.planner.horizon < self.policy.mdp.horizon:
             return float("nan")
         return float(_planned_return(self.policy, np.asarray(state, float)[None, :]))
+
+    def values_in(self, mdps: Sequence[MDP], start: ArrayLike) -> np.ndarray:
+        """Compute the returns in other MDPs of the actions that are planned at the first period.
+
+        The actions are not planned again on the way. Beyond the planner's horizon the mean reward
+        is assumed to go on. The values are estimates, for comparisons of plans.
+
+        Args:
+            mdps: The MDPs. They have the spaces and the horizon of the one that was planned for.
+            start: The first state, (m,).
+
+        Returns:
+            One estimated value for each MDP.
+        """
+        player = self.policy.player()
+        first = player(start, 0)
+        search = self.policy.planner.search(self.policy.mdp)
+        # The memory for the next period holds the best sequence without its first decision.
+        later = np.asarray(search.decode(player.memory.elites[0, 0])[0])
+        actions = np.concatenate([first[None], later[:-1]])
+        periods = max(self.policy.mdp.horizon / len(actions), 1.0)
+        state = np.asarray(start, float)
+        return np.array([periods * float(_open_loop_return(mdp, state, actions)) for mdp in mdps])
+
+
+@jit
+def _open_loop_return(mdp: MDP, start: ArrayLike, actions: ArrayLike) -> Array:
+    sequence = jnp.asarray(actions)[None]
+    nothing = jnp.zeros((1, sequence.shape[1], 0))
+    period = jnp.asarray(0)
+    options: dict[str, Any] = {"noise": None, "optimism": "ball"}
+    return rollout_returns(mdp, jnp.asarray(start), period, sequence, nothing, **options)[0]
 
 
 @jit

@@ -1,11 +1,14 @@
 """The result of a planner: a policy and its planned value."""
 
 import abc
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
+from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.modules import Module
@@ -39,6 +42,18 @@ class Plan(Module):
         Returns:
             The value. NaN if the plan does not know it.
         """
+
+    def values_in(self, mdps: Sequence[MDP], start: ArrayLike) -> np.ndarray:
+        """Compute the values of the planned policy in other MDPs, such as draws from beliefs.
+
+        Args:
+            mdps: The MDPs. They have the spaces and the horizon of the one that was planned for.
+            start: The first state, (m,).
+
+        Returns:
+            One value for each MDP. NaN if the plan cannot compute them.
+        """
+        return np.full(len(mdps), np.nan)
 
     @property
     def table(self) -> "ValueTable | None":
