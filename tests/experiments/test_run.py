@@ -178,7 +178,7 @@ def test_a_checkpoint_of_another_run(whole, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"agent": "genius"}, "agent: expected one of 'greedy', 'random', 'gp-ucrl'"),
+        ({"agent": "genius"}, "agent: expected one of 'greedy', 'random', 'frugal', 'gp-ucrl'"),
         ({"settings": {"colour": "red"}}, "set: expected settings of gp-ucrl: reward"),
         ({"settings": {"reward": lambda z: z[:, 0]}}, "set: expected text and numbers for reward"),
     ],
