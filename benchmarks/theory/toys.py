@@ -56,7 +56,7 @@ def rkhs() -> Toy:
 
     def truth(seed: int) -> tuple[MeanModel, float]:
         drawn = environment(seed=seed)
-        return drawn.mdp.model, drawn.lipschitz
+        return drawn.mdp.model, drawn.problem.lipschitz
 
     return _bounded(environment(seed=0), norms, truth, episodes=30)
 
@@ -65,9 +65,9 @@ def smooth() -> Toy:
     """So smooth and short that bounds say something: lengthscale 2, H = 2, noise 0.2, norms 1."""
     environment = km.make("rkhs", seed=0, horizon=2, noise=0.2)
     kernel = km.kernels.SquaredExponential(2.0)
-    changed = dataclasses.replace(
-        environment, reward_kernel=kernel, transition_kernel=kernel @ km.kernels.Index(1)
-    )
+    kernels = {"reward_kernel": kernel, "transition_kernel": kernel @ km.kernels.Index(1)}
+    problem = dataclasses.replace(environment.problem, **kernels)
+    changed = dataclasses.replace(environment, problem=problem)
     points = environment.mdp.points
     centres = jnp.asarray(points.spread_points(40))
     matrix = np.asarray(gram(kernel, centres, centres))
@@ -137,7 +137,7 @@ def gp() -> Toy:
 
     def truth(seed: int) -> tuple[MeanModel, float]:
         drawn = draw(seed)
-        return drawn.mdp.model, drawn.lipschitz
+        return drawn.mdp.model, drawn.problem.lipschitz
 
     def bound(lipschitz: float) -> theory.Bound:
         return theory.theorem3(
@@ -177,6 +177,7 @@ def finite_gp() -> Toy:
         reward_noise=Gaussian(0.1),
         transition_noise=Gaussian(0.1),
         lipschitz=1.0,  # for the bonus of plans; coverage needs none
+        drawn_from_prior=True,
     )
     settings = km.Confidence(setting="gp", delta=DELTA)
     prior = km.gp.posterior(kernel, noise_variance=1.0, domain=problem.points)
