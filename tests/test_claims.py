@@ -93,6 +93,16 @@ def test_errors_of_optima_hold(seed):
     assert abs(optimum.value - fine.value) <= optimum.error
 
 
+@pytest.mark.parametrize("seed", [15, 101, 102, 103])
+def test_errors_of_plans_hold(seed):
+    """Against four times the points, on coarse grids."""
+    mdp = km.make("rkhs", seed=seed, horizon=3).mdp
+    coarse, fine = GridPlanner((31,), (9,)), GridPlanner((121,), (33,))
+    plan = coarse.plan(mdp, key=KEY)
+    stated = coarse.error(mdp, plan, [0.0], key=KEY)
+    assert abs(stated.value - fine.plan(mdp, key=KEY).value([0.0])) <= stated.error
+
+
 def test_an_oracle_in_a_box_has_no_regret():
     oracle = km.Oracle(lqr_1d(noise=1.0, state_bound=1.0), seed=0)
     result = oracle.learn(episodes=3, progress=False)
