@@ -99,6 +99,8 @@ def test_plans_of_covered_sets_are_rounded_up():
     assert short.coverage.covered  # its sets
     assert "plans may be short of optimism" in run_bound(short).text
     assert km.GPUCRL(task).planner.optimism == "ball"  # covered by nothing
+    # Certificate (ii) evaluates plans pessimistically in the same way.
+    assert km.GPUCRL(task, confidence="valid", planner="paper").planner.optimism == "upper"
 
 
 def test_a_known_reward_costs_nothing():

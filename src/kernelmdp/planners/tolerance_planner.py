@@ -59,6 +59,11 @@ class TolerancePlanner(Planner):
     def keeps_lipschitz(self) -> bool:
         return self.grid_planner.keeps_lipschitz
 
+    @property
+    def optimism(self) -> str:
+        """How the grid planner chooses the next state of a family."""
+        return self.grid_planner.optimism
+
     def rounds_up(self, spaces: Spaces) -> bool:
         return self.grid_planner.rounds_up(spaces)
 
