@@ -1,5 +1,7 @@
 """Tables through one-hot kernels, beside the classics, and Gymnasium's own tables."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -90,6 +92,45 @@ def test_a_gymnasium_table_as_it_is():
     assert agent.history[-1].states.shape == (31, 1)
     assert last[-1] == agent.history[-1].states[-2, 0] or result.episodes["return"][-1] in (0, 1)
     assert 0 <= agent.predict([0.0])[0] <= 3
+
+
+def test_psrl_counts_a_table_that_tells_nothing():
+    task = from_gymnasium("FrozenLake-v1", horizon=30)
+    assert PSRL(task).learner.name == "counts"
+    assert PSRL(task, learner="fixed").learner.name == "fixed"
+    assert PSRL(make("riverswim")).learner.name == "fixed"  # its noise is known
+    assert GPUCRL(task).learner.name == "fixed"
+
+
+def test_after_an_end_every_action_of_the_last_state_is_absorbing():
+    task = from_gymnasium("FrozenLake-v1", horizon=100)
+    agent = PSRL(task, seed=0)
+    agent.learn(5, progress=False)
+    ended = [each for each in agent.history if each.terminated]
+    assert ended
+    last = int(ended[0].states[-1, 0])
+    assert (agent.state.counts[last, :, last] > 0).all()
+    np.testing.assert_array_equal(agent.state.sums[last], 0.0)
+
+
+def test_rewards_that_never_vary_are_soon_known():
+    """The deviation of a drawn mean falls like 1/n, and not like 1/√n as with noise of known size."""
+    task = from_gymnasium("FrozenLake-v1", horizon=30)
+    state = PSRL(task).state
+    rng, deviations = np.random.default_rng(0), []
+    for visits in (10, 1000):
+        counts = np.zeros_like(state.counts)
+        counts[:, :, 0] = visits
+        seen = dataclasses.replace(state, counts=counts)
+        draws = np.stack([seen.draw(1.0, rng)[0] for _ in range(200)])
+        deviations.append(float(draws.std()))
+    assert 60 < deviations[0] / deviations[1] < 150
+    # With other rewards the noise is found: half of the rewards are 1.
+    seen = dataclasses.replace(
+        state, counts=counts, sums=0.0 * state.sums + 500, squares=0.0 * state.sums + 500
+    )
+    draws = np.stack([seen.draw(1.0, rng)[0] for _ in range(200)])
+    np.testing.assert_allclose((draws.mean(), draws.std()), (0.5, 0.5 / 1000**0.5), rtol=0.05)
 
 
 def test_a_large_table_plans_with_a_bonus():

@@ -17,9 +17,9 @@ from kernelmdp.gp.fitting import (
     log_likelihood,
     minimise,
     prior_median,
-    subsample_rows,
 )
 from kernelmdp.gp.inducing_engine import ARDKernels
+from kernelmdp.gp.row_selection import spread_rows
 
 N = 60
 
@@ -175,10 +175,20 @@ def test_settings_that_make_no_sense_are_refused(make, words, named):
 
 
 def test_rows_are_few_and_hold_the_last():
-    chosen = subsample_rows(1000, 50, key=jax.random.key(0))
+    points = np.random.default_rng(0).normal(size=(1000, 3))
+    chosen = spread_rows(points, 50, key=jax.random.key(0))
     assert len(set(chosen)) == 50
     assert chosen[-1] == 999
-    assert subsample_rows(7, 50, key=jax.random.key(0)).tolist() == list(range(7))
+    assert spread_rows(points[:7], 50, key=jax.random.key(0)).tolist() == list(range(7))
+
+
+def test_rows_of_a_dense_region_do_not_displace_the_others():
+    """Every occupied cell is equally likely, within four standard errors."""
+    points = np.concatenate([np.zeros(900), np.ones(50), np.full(51, 0.5)])[:, None]
+    keys = jax.random.split(jax.random.key(0), 300)
+    first = [spread_rows(points, 2, key=key)[0] for key in keys]  # the other one is the last row
+    share = np.mean(np.array(first) < 900)
+    assert abs(share - 1 / 3) < 4 * np.sqrt(2 / 9 / 300)
 
 
 def test_empty_blocks_change_nothing(data, fitted):

@@ -13,6 +13,7 @@ from logistics import Inventory, Queue
 from mechanical import HillCar, Quadrotor, RotaryPendulum, TwoLinkArm
 from plant import Plant
 from process import CoupledTanks, Reactor
+from tasks import TASKS
 from thermal import RoomChain, ThermalZone
 
 PLANTS: dict[str, type[Plant]] = {
@@ -48,11 +49,11 @@ HELD_BACK = tuple(_BY_DIGEST[8:])
 
 
 def select(names: list[str]) -> list[str]:
-    """Return the names of plants. ``development``, ``held-back`` and ``all`` stand for many."""
-    groups = {"development": DEVELOPMENT, "held-back": HELD_BACK, "all": tuple(PLANTS)}
+    """Return the names of plants and tasks. The names of groups stand for many."""
+    groups = {"development": DEVELOPMENT, "held-back": HELD_BACK, "tasks": tuple(TASKS)}
     chosen = [plant for name in names for plant in groups.get(name, (name,))]
-    unknown = [name for name in chosen if name not in PLANTS]
+    unknown = [name for name in chosen if name not in PLANTS and name not in TASKS]
     if unknown:
-        known = ", ".join([*groups, *PLANTS])
+        known = ", ".join([*groups, *PLANTS, *TASKS])
         raise SystemExit(f"plants: expected names among {known}; got {unknown[0]!r}")
     return list(dict.fromkeys(chosen))

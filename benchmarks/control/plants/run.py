@@ -1,14 +1,16 @@
-"""Play agents on plants: every agent, plant and seed is a run in a process of its own.
+"""Play agents on plants and tasks: each agent, plant and seed is a run in a process of its own.
 
     .venv/bin/python benchmarks/control/plants/run.py --agents psrl gp-ucrl greedy \
         --plants development --seeds 5 --episodes 15 --out runs/plants --jobs 2
 
-After every third episode, ``predict`` plays five episodes with fixed seeds, the same for all
-agents. Each run is a JSON file, which is replaced after every episode. Repeat the command to
+After every third episode on a plant, ``predict`` plays five episodes with fixed seeds, the same for
+all agents. On the tasks of tasks.py it does not, and they have their own numbers of episodes. Each
+run is a JSON file, which is replaced after every episode. Repeat the command to
 continue: complete runs are skipped, and others start again.
 """
 
 import argparse
+import dataclasses
 import itertools
 import json
 import os
@@ -21,6 +23,7 @@ import time
 import numpy as np
 from catalogue import PLANTS, select
 from plant import Plant
+from tasks import TASKS
 
 #: The first seed of the episodes that evaluate ``predict``.
 EVALUATION_SEEDS = 9_000
@@ -59,8 +62,12 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
     from kernelmdp.planners import UnplannedPolicy
 
     enable_compilation_cache()
-    kind = PLANTS[run["plant"]]
-    agent = AGENTS[run["agent"]](kind(), horizon=kind.horizon, seed=run["seed"], **run["settings"])
+    task = TASKS.get(run["plant"])
+    if task is None:
+        made, settings = PLANTS[run["plant"]](), {"horizon": PLANTS[run["plant"]].horizon}
+    else:
+        made, settings = task.make(), dict(task.settings)
+    agent = AGENTS[run["agent"]](made, seed=run["seed"], **settings | run["settings"])
     learn_from = agent.tell
     planned: list[bool] = []
 
@@ -71,20 +78,31 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
 
     agent.tell = tell
     run |= {"returns": [], "planned": planned, "seconds": [], "evaluations": [], "complete": False}
+    run |= {"steps": [], "values": []}
+    # Agents are told how long there is to profit, because this loop learns one episode at a time.
+    agent_config = getattr(agent, "config", None)
+    if hasattr(agent_config, "learning_episodes") and agent_config.learning_episodes is None:
+        agent.config = dataclasses.replace(agent_config, learning_episodes=run["episodes"])
     for episode in range(1, run["episodes"] + 1):
         begin = time.perf_counter()
         result = agent.learn(episodes=1, progress=False)
-        run["returns"].append(float(result.episodes["return"][0]))
+        row = result.episodes
+        run["returns"].append(float(row["return"][0]))
+        run["steps"].append(len(agent.history[-1]))
+        run["values"].append(float(row["value"][0] / row["optimal_value"][0]))
         run["seconds"].append(round(time.perf_counter() - begin, 3))
-        if episode % run["every"] == 0:
+        if task is None and episode % run["every"] == 0:
             begin = time.perf_counter()
-            evaluation = {"after": episode, "returns": evaluate(agent, kind())}
+            evaluation = {"after": episode, "returns": evaluate(agent, made)}
             seconds = round(time.perf_counter() - begin, 3)
             run["evaluations"].append(evaluation | {"seconds": seconds})
-        run["complete"] = episode == run["episodes"]
+        enough = task is not None and task.is_over(run["returns"])
+        run["complete"] = enough or episode == run["episodes"]
         write(path, run)
         if os.getppid() != driver:
             raise SystemExit("the process that started this run has ended")
+        if enough:
+            return
 
 
 def is_complete(path: pathlib.Path, run: dict) -> bool:
@@ -149,7 +167,9 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--agents", nargs="+", required=True, help="names in kernelmdp's registry")
-    parser.add_argument("--plants", nargs="+", required=True, help="names, development, held-back")
+    parser.add_argument(
+        "--plants", nargs="+", required=True, help="names, development, held-back, tasks"
+    )
     parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ... of every agent")
     parser.add_argument("--episodes", type=int, default=15)
     parser.add_argument("--every", type=int, default=3, help="episodes between evaluations")
@@ -164,7 +184,8 @@ def main() -> None:
     grid = itertools.product(range(chosen.seeds), select(chosen.plants), chosen.agents)
     for seed, plant, agent in grid:
         label = chosen.label or agent
-        values = (agent, label, plant, seed, chosen.episodes, chosen.every, dict(chosen.set))
+        episodes = TASKS[plant].episodes if plant in TASKS else chosen.episodes
+        values = (agent, label, plant, seed, episodes, chosen.every, dict(chosen.set))
         run = dict(zip(IDENTITY, values, strict=True))
         path = chosen.out / label / f"{plant}-{seed}.json"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ class Agent(abc.ABC):
     name: ClassVar[str]
     Config: ClassVar[type[AgentConfig]] = AgentConfig
     columns: ClassVar[tuple[str, ...]] = ()
-    default_learner: ClassVar[str] = "auto"
+    default_learner: str = "auto"
     plans_with_deviations: ClassVar[bool] = False
     learns: ClassVar[bool] = True
 

@@ -123,7 +123,12 @@ class PSRL(Agent):
         return norm + noise * math.sqrt(2 * (gain + 1 + math.log(2 / delta)))
 
     def _make_learner(self) -> Learner:
-        learner, prior = super()._make_learner(), as_prior(self.config.prior)
+        prior, problem = as_prior(self.config.prior), self.problem
+        told_nothing = problem.reward is None and problem.reward_noise.estimated
+        if prior is None and problem.transition_noise.categorical and told_nothing:
+            # The exact posterior of a table: draws of Gaussian processes are no probabilities.
+            self.default_learner = "fixed" if self.config.given_kernels else "counts"
+        learner = super()._make_learner()
         if prior is None:
             return learner
         if not isinstance(learner, FixedKernels):

@@ -152,13 +152,14 @@ class GymnasiumTask:
         states, actions, rewards, outcomes = [self._state(observed[0])], [], [], []
         terminated = truncated = False
         info: dict[str, Any] = {}
+        every_action = np.asarray(self.actions.spread_points(1)) if self.absorbing else ()
         for period in range(self.horizon):
             where = f"after step {period}"
             action = np.atleast_1d(np.asarray(policy(states[-1], period), dtype=float))
-            env_action = self._env_action(action)
-            if terminated:  # The last state of a table is absorbing, without reward.
-                reward = 0.0
+            if terminated:  # The last state of a table is absorbing under every action.
+                action, reward = every_action[period % len(every_action)], 0.0
             else:
+                env_action = self._env_action(action)
                 observation, reward, terminated, truncated, info = self._call(
                     where, self.env.step, env_action
                 )

@@ -19,6 +19,7 @@ from kernelmdp.gp.fit_config import SEARCH, TREND, SearchConfig, TrendConfig
 from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, HyperPrior, LogNormalPrior
 from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily
 from kernelmdp.gp.minimisation import minimise
+from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.numerics.factorisation import cholesky, solve_lower
 from kernelmdp.numerics.modules import jit
 from kernelmdp.types import Key
@@ -38,7 +39,6 @@ __all__ = [
     "minimise",
     "objective",
     "prior_median",
-    "subsample_rows",
 ]
 
 
@@ -263,7 +263,7 @@ def fitting_blocks(
     blocks: int,
     key: Key,
 ) -> tuple[Float[Array, "b r d"], Float[Array, "b r m"], Float[Array, "b r"]]:
-    """Arrange data in blocks for ``fit``: a random subset, or all rows and padding.
+    """Arrange data in blocks for ``fit``: a subset that is spread, or all rows and padding.
 
     Args:
         points: (n, d).
@@ -276,7 +276,7 @@ def fitting_blocks(
         Points, targets, and 1 for rows that count, 0 for padding.
     """
     used_blocks = min(max(-(-len(points) // most), 1), blocks)
-    rows = subsample_rows(len(points), used_blocks * most, key=key)
+    rows = spread_rows(points, used_blocks * most, key=key)
     positions = np.arange(len(rows)) % used_blocks, np.arange(len(rows)) // used_blocks
     arrays = []
     for data in (points, targets, np.ones(len(points))):
@@ -284,21 +284,3 @@ def fitting_blocks(
         array[positions] = data[rows]
         arrays.append(jnp.asarray(array))
     return arrays[0], arrays[1], arrays[2]
-
-
-def subsample_rows(count: int, most: int, *, key: Key) -> np.ndarray:
-    """Choose rows at random.
-
-    Args:
-        count: The number of rows.
-        most: The largest number of rows to choose.
-        key: Decides the choice.
-
-    Returns:
-        Indices in increasing order, the last row among them.
-    """
-    if count <= most:
-        return np.arange(count)
-    # NumPy's generator, because JAX would compile a program for every count.
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-    return np.append(np.sort(rng.choice(count - 1, most - 1, replace=False)), count - 1)

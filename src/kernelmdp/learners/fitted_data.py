@@ -12,10 +12,11 @@ from jaxtyping import Bool, Float
 
 from kernelmdp.domains import Box, join
 from kernelmdp.gp.ard import ARDFamily
-from kernelmdp.gp.fitting import subsample_rows
 from kernelmdp.gp.free_kernels import free_kernel
 from kernelmdp.gp.kernel_families import KernelFamily
+from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_settings import FittedSettings
+from kernelmdp.learners.survival_limits import survival_limits
 from kernelmdp.mdp import Episode, Problem, state_action
 from kernelmdp.numerics.modules import Module
 from kernelmdp.types import Key
@@ -201,11 +202,14 @@ class FittedData(Module):
     def reward_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Points and rewards for the reward's regression.
 
-        For planners that do not stop at termination, terminal states are added with reward 0.
+        For planners that do not stop at termination, terminal states are added with reward 0. For
+        the others, rewards of terminal steps are left out where termination costs more than they
+        do: a jump at the border of the terminal region would disturb the regression around it.
         """
         known_termination = self.problem.termination is not None and not self.uses_grid
         if self.learns_termination or known_termination:
-            return self.points, self.rewards
+            usual = ~self._unusual_rewards
+            return self.points[usual], self.rewards[usual]
         actions = self.problem.actions.spread_points(3)
         terminal = self.outcomes[self.ended]
         absorbing = state_action(
@@ -230,6 +234,13 @@ class FittedData(Module):
         return bool(self.ended.any()) and float(np.mean(self.rewards)) > 0
 
     @property
+    def _unusual_rewards(self) -> np.ndarray:
+        """Which rest on a terminal step and differ from the usual reward by some steps' worth."""
+        usual = float(np.mean(self.rewards[~self.ended])) if (~self.ended).any() else 0.0
+        most = self.settings.steps_before_termination * abs(usual)
+        return self.ended & (np.abs(self.rewards - usual) <= most)
+
+    @property
     def learns_termination(self) -> bool:
         """Whether termination is learned and plans stop there.
 
@@ -250,10 +261,33 @@ class FittedData(Module):
         is_near = np.convolve(self.ended[::-1], window)[: len(self)][::-1] > 0
         near, others = np.flatnonzero(is_near)[-settings.fit_rows :], np.flatnonzero(~is_near)
         room = settings.fit_blocks * settings.fit_rows - len(near)
-        others = others[subsample_rows(len(others), room, key=self.rows_key(len(self)))]
+        candidates = self.outcomes[others]
+        others = others[spread_rows(candidates, room, key=self.rows_key(len(self)))]
         rows = np.concatenate([others, near])
         x = state_action(self.outcomes[rows], np.tile(self.middle_action, (len(rows), 1)))
         return x, 1.0 - self.ended[rows].astype(float)[:, None]
+
+    @property
+    def survival_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of coordinates beyond which episodes ended, (m,) each."""
+        m, outcomes = self.problem.states.dimension, self.outcomes
+        survived = np.concatenate([self.points[:, :m], outcomes[~self.ended]])
+        low, high = survival_limits(survived, outcomes[self.ended], self.points[0, :m])
+        for axis in self.box.periodic:
+            low[axis], high[axis] = -np.inf, np.inf
+        return low, high
+
+    def head(self, count: int) -> "FittedData":
+        """Return the first rows, in the box of all of them.
+
+        Args:
+            count: The number of rows.
+
+        Returns:
+            The shorter data.
+        """
+        names = ("points", "rewards", "increments", "ended")
+        return dataclasses.replace(self, **{name: getattr(self, name)[:count] for name in names})
 
     @property
     def middle_action(self) -> Float[np.ndarray, " q"]:

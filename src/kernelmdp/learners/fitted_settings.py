@@ -55,6 +55,14 @@ class FittedSettings(Settings):
     refit_rows: int = setting(
         5, "Kernels are fitted again after at least this many new rows. It matters in early steps."
     )
+    refit_tolerance: float = setting(
+        1.2,
+        "Newly fitted parameters are discarded if their error on the last episode exceeds that of "
+        "the old ones by this factor. Errors of 40 rows differ by a tenth by chance.",
+    )
+    comparison_rows: int = setting(
+        40, "Rows on which new and old parameters are compared, if an episode has fewer."
+    )
     trend_noise: float = setting(
         1.2,
         "An output has a linear trend if the trend leaves residuals of at most this many standard "
@@ -152,12 +160,14 @@ class FittedSettings(Settings):
             "fit_blocks",
             "fit_rows",
             "refit_rows",
+            "comparison_rows",
             "trend_rows",
         ):
             integer(name, getattr(self, name), least=1)
         integer("steps_before_termination", self.steps_before_termination, least=1)
         for name in (
             "refit_growth",
+            "refit_tolerance",
             "trend_noise",
             "extrapolation_margin",
             "flat_reward_threshold",

@@ -79,21 +79,27 @@ class TerminationModel(Module):
     """Predicts whether an episode ends in a state.
 
     The prediction is a regression on 1 where episodes continued and 0 where they ended. Far from
-    all data it is 0. A plan can therefore not pass a terminal region through unseen states.
+    all data it is 0. A plan can therefore not pass a terminal region through unseen states. An
+    episode is also predicted to end beyond limits of coordinates that explain earlier ends.
 
     Attributes:
         continuation: The regression, a function of points (n, d).
         action: The action at which the regression is evaluated. Its value does not matter.
         threshold: Episodes are predicted to end where the regression is below this value.
+        low: Lower limits of the coordinates; −∞ where there is none.
+        high: Upper limits.
     """
 
     continuation: Callable[..., Any]
     action: Float[Array, " q"]
     threshold: Float[Array, ""]
+    low: Float[Array, " m"]
+    high: Float[Array, " m"]
 
     def __call__(
         self, points: Float[Array, "n d"], after: Float[Array, "n m"]
     ) -> Bool[Array, " n"]:
         actions = jnp.broadcast_to(self.action[None, :], (after.shape[0], self.action.shape[0]))
         share = self.continuation(state_action(after, actions.astype(after.dtype)))
-        return jnp.reshape(share, after.shape[:1]) < self.threshold
+        beyond = (after < self.low) | (after > self.high)
+        return (jnp.reshape(share, after.shape[:1]) < self.threshold) | jnp.any(beyond, axis=1)

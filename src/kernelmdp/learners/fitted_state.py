@@ -1,0 +1,176 @@
+"""What ``FittedKernels`` has learned: data, fitted parameters, and the posteriors they give."""
+
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kernelmdp.confidence import Beliefs
+from kernelmdp.gp import Posterior
+from kernelmdp.gp.inducing_engine import inducing_posterior
+from kernelmdp.gp.inducing_points import select_inducing_points
+from kernelmdp.gp.kernel_families import KernelFamily
+from kernelmdp.gp.mean_functions import TrendMean
+from kernelmdp.gp.row_selection import spread_rows
+from kernelmdp.learners.fitted_data import FittedData
+from kernelmdp.learners.model_wrappers import TerminationModel
+from kernelmdp.mdp import Gaussian, Noise
+from kernelmdp.numerics.modules import Module
+
+
+class FittedState(Module):
+    """The state of ``FittedKernels``: all data and the parameters fitted to them.
+
+    Attributes:
+        data: All rows seen so far.
+        dynamics_logs: Logarithms of the parameters of the m kernels of increments.
+        reward_logs: Logarithms of the parameters of the reward's kernel.
+        termination_logs: Logarithms of the parameters of the kernel of termination.
+        trend: Linear trend of the increments: a row of levels, then d rows of slopes.
+        fitted_at: The number of rows at the last fit.
+    """
+
+    data: FittedData
+    dynamics_logs: Float[np.ndarray, "m k"]
+    reward_logs: Float[np.ndarray, "1 k"]
+    termination_logs: Float[np.ndarray, "1 k"]
+    trend: Float[np.ndarray, "d1 m"]
+    fitted_at: int = eqx.field(static=True, default=0)
+
+    @property
+    def dynamics_family(self) -> KernelFamily:
+        """The kernel family of the increments minus their trend."""
+        return self.data.dynamics_family(self.trend)
+
+    @functools.cached_property
+    def beliefs(self) -> Beliefs:
+        """Posteriors of reward and transition, given the data and the fitted parameters."""
+        data = self.data
+        reward: Any = data.problem.reward
+        if reward is None:
+            x, y = data.reward_rows
+            reward = _posterior(data, data.reward_family, self.reward_logs, x, y[:, None], True)
+        residuals = data.residuals(self.trend)
+        return Beliefs(
+            reward=reward,
+            transition=_posterior(
+                data, self.dynamics_family, self.dynamics_logs, data.points, residuals, False
+            ),
+            offset=TrendMean(jnp.asarray(self.trend[1:]), jnp.asarray(self.trend[0])),
+            scale=jnp.asarray(data.scale),
+        )
+
+    @property
+    def noises(self) -> tuple[Noise, Noise]:
+        """Fitted noise of rewards and of transitions, in units of rewards and of states."""
+        rewards, states = (
+            np.asarray(family.sizes) * np.exp(logs[:, -1])
+            for family, logs in (
+                (self.data.reward_family, self.reward_logs),
+                (self.dynamics_family, self.dynamics_logs),
+            )
+        )
+        return Gaussian(rewards, estimated=True), Gaussian(states * self.data.scale, estimated=True)
+
+    @functools.cached_property
+    def termination(self) -> TerminationModel:
+        """The regression that predicts where episodes end."""
+        data = self.data
+        rows = data.termination_rows
+        regression = _posterior(data, data.termination_family, self.termination_logs, *rows, True)
+        action = jnp.asarray(data.middle_action)
+        threshold = jnp.asarray(data.settings.continuation_threshold)
+        limits = map(jnp.asarray, data.survival_limits)
+        return TerminationModel(regression.mean_function(), action, threshold, *limits)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The interval to which predicted rewards are clipped.
+
+        It is the user's ``reward_bounds``, or the observed range extended on both sides. The
+        extension is the width of the observed range. Unless termination loses rewards, it is at
+        least the largest observed absolute reward. If all observed rewards are one number plus
+        noise and termination loses rewards, the interval is that number.
+        """
+        data = self.data
+        noise = self.noises[0].standard_deviations(1)[0]
+        rewards = data.reward_rows[1]
+        if data.termination_costs and np.std(rewards) <= data.settings.trend_noise * noise:
+            return (float(np.mean(rewards)),) * 2
+        if data.problem.reward_bounds is not None:
+            return data.problem.reward_bounds
+        extension = float(np.ptp(rewards))
+        if not data.termination_costs:
+            extension = max(extension, float(data.reward_family.sizes[0]))
+        return float(rewards.min()) - extension, float(rewards.max()) + extension
+
+    @functools.cached_property
+    def reward_limits(self) -> tuple[float, float]:
+        """The lowest mean reward worth fearing and the highest worth hoping for.
+
+        The lowest is the worst observed reward. As long as rewards do not depend on the state, a
+        goal may be anywhere, and the highest is that of ``reward_range``. Later it is the best
+        observed reward plus a share of the range. If all rewards are costs, it is 0.
+        """
+        data, highest = self.data, self.reward_range[1]
+        rewards = data.reward_rows[1]
+        worst, best = float(rewards.min()), float(rewards.max())
+        if is_flat_reward(data, self.reward_logs):
+            return worst, highest
+        ceiling = best + data.settings.reward_extension * (best - worst)
+        return worst, min(highest, ceiling if best > 0 else 0.0)
+
+
+def is_flat_reward(data: FittedData, logs: np.ndarray) -> bool:
+    """Decide whether the fitted mean reward hardly changes with the state, at the mean action.
+
+    Args:
+        data: The data.
+        logs: Logarithms of the parameters of the reward's kernel.
+
+    Returns:
+        Whether it changes by less than a share of the observed range.
+    """
+    x, y = data.reward_rows
+    count, m = data.settings.fit_rows, data.problem.states.dimension
+    posterior = _posterior(data, data.reward_family, logs, x, y[:, None], True)
+    rows = x[spread_rows(x, count, key=data.rows_key(len(x)))]
+    actions = np.tile(np.mean(rows[:, m:], axis=0), (count, 1))
+    states = np.pad(rows[:, :m], ((0, count - len(rows)), (0, 0)), mode="edge")
+    mean, _ = posterior.predict(np.concatenate([states, actions], axis=1))
+    return float(np.ptp(np.asarray(mean))) <= data.settings.flat_reward_threshold * float(np.ptp(y))
+
+
+def _posterior(
+    data: FittedData,
+    family: KernelFamily,
+    logs: np.ndarray,
+    points: np.ndarray,
+    targets: np.ndarray,
+    scalar: bool,
+) -> Posterior:
+    """The posterior with these parameters, on inducing points among the data."""
+    kernels, count = family.kernels_at(jnp.asarray(logs)), len(points)
+    limit, config = data.settings.inducing_points, data.settings.inducing
+    if count > limit:
+        candidates = points[spread_rows(points, 4 * limit, key=data.rows_key(count))]
+        padded = np.pad(candidates, ((0, 4 * limit - len(candidates)), (0, 0)), mode="edge")
+        chosen = select_inducing_points(kernels, jnp.asarray(padded), limit, config=config)
+        inducing_points = padded[np.asarray(chosen)]
+        used = np.ones(limit)
+    else:
+        inducing_points = np.pad(points, ((0, limit - count), (0, 0)))
+        used = np.concatenate([np.ones(count), np.zeros(limit - count)])
+    return inducing_posterior(
+        kernels,
+        inducing_points,
+        used,
+        points,
+        targets,
+        scalar=scalar,
+        block=data.settings.batch_rows,
+        config=config,
+    )

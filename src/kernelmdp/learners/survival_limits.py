@@ -1,0 +1,62 @@
+"""Limits of coordinates that explain where episodes ended.
+
+Many plants end an episode when one coordinate leaves its range: a pole that has fallen, a cart at
+the end of its track. A smooth regression learns such an edge slowly, as the last state before it
+and the first one beyond it are close together.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+
+def survival_limits(
+    survived: Float[np.ndarray, "n m"], ended: Float[np.ndarray, "e m"], centre: np.ndarray
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """Find limits of coordinates such that episodes ended beyond them and nowhere else.
+
+    A limit explains an end if the last state lies beyond all states that episodes survived. It is
+    accepted if it is the only explanation of an end, if it explains at least two, or if its mirror
+    image is accepted. Each accepted limit lies half way between the states that were survived and
+    the nearest end. Until a state beyond it is survived, the mirror image of a limit is a limit
+    too: most plants are symmetric about where they start, and to find each limit costs an episode.
+
+    Args:
+        survived: States from which episodes continued, (n, m) with n ≥ 1.
+        ended: The last states of episodes that were terminated, (e, m).
+        centre: A state from which episodes start, (m,).
+
+    Returns:
+        Lower and upper limits, (m,) each; infinite where there is none.
+
+    >>> survived = np.array([[0.0, 0.1], [2.3, -0.1]])
+    >>> low, high = survival_limits(survived, np.array([[2.5, 0.0]]), np.zeros(2))
+    >>> low.round(1).tolist(), high.round(1).tolist()
+    ([-2.4, -inf], [2.4, inf])
+    """
+    m = survived.shape[1]
+    # Lower limits are upper limits of the negative coordinates.
+    survived, ended = (np.concatenate([-each, each], axis=1) for each in (survived, ended))
+    most = survived.max(axis=0)
+    explains = ended > most
+    accepted = _accepted(explains, (ended - most) / np.maximum(np.ptp(survived, axis=0), 1e-12))
+    accepted |= explains.any(axis=0) & np.roll(accepted, m)
+    nearest = np.min(np.where(explains, ended, np.inf), axis=0, initial=np.inf)
+    limits = np.where(accepted, (most + nearest) / 2, np.inf)
+    mirrored = np.roll(limits, m) + 2 * np.concatenate([-centre, centre])
+    limits = np.where(~accepted & (mirrored > most), mirrored, limits)
+    return -limits[:m], limits[m:]
+
+
+def _accepted(
+    explains: Bool[np.ndarray, "e k"], overshoots: Float[np.ndarray, "e k"]
+) -> Bool[np.ndarray, " k"]:
+    """Which of k limits are accepted. Of equally good ones, that with the least overshoot is."""
+    accepted = explains[explains.sum(axis=1) == 1].any(axis=0)
+    while True:
+        left = ~explains[:, accepted].any(axis=1)
+        counts = explains[left].sum(axis=0)
+        if not len(counts) or counts.max() < 2:
+            return accepted
+        tied = np.flatnonzero(counts == counts.max())
+        overshoot = [np.mean(overshoots[left & explains[:, k], k]) for k in tied]
+        accepted[tied[np.argmin(overshoot)]] = True

@@ -1,0 +1,83 @@
+"""New parameters are compared with the old ones before they replace them."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import kernelmdp as km
+from kernelmdp.learners import FittedKernels
+from kernelmdp.learners.refitting import better_predictor, refitted
+from kernelmdp.mdp import Episode, Problem
+
+KEY = jax.random.key(0)
+
+
+def episode(rng, steps=40, ends=False):
+    """A damped pendulum with a cost, and another reward in the last step if it ends."""
+    states, actions, rewards = [rng.uniform(-1, 1, 2)], [], []
+    for _ in range(steps):
+        x, v = states[-1]
+        a = rng.uniform(-1, 1)
+        states.append(np.array([x + 0.1 * v, v - 0.1 * np.sin(2 * x) - 0.02 * v + 0.1 * a]))
+        actions.append([a])
+        rewards.append(1.0)
+    if ends:
+        rewards[-1] = 0.0
+    arrays = (np.array(states), np.array(actions), np.array(rewards), np.array(states[1:]))
+    return Episode(*arrays, terminated=ends)
+
+
+@pytest.fixture(scope="module")
+def states():
+    """The learner's state after four episodes, and the number of rows of the last one."""
+    problem = Problem.from_spaces(
+        states=km.Box([-2.0, -2.0], [2.0, 2.0]), actions=km.Box([-1.0], [1.0]), horizon=40
+    )
+    learner, rng = FittedKernels(), np.random.default_rng(0)
+    state = learner.init(problem, key=KEY)
+    for _ in range(4):
+        state = learner.update(state, episode(rng), key=KEY)
+    return state
+
+
+def test_parameters_that_predict_worse_are_discarded_for_their_output_only(states):
+    bad = states.dynamics_logs.copy()
+    bad[1, :3] = np.log(0.02)  # lengthscales far too short
+    new = better_predictor(dataclasses.replace(states, dynamics_logs=bad), states, rows=40)
+    np.testing.assert_array_equal(new.dynamics_logs[1], states.dynamics_logs[1])
+    slightly = states.dynamics_logs.copy()
+    slightly[0, 0] += 1e-6
+    new = better_predictor(dataclasses.replace(states, dynamics_logs=slightly), states, rows=40)
+    np.testing.assert_array_equal(new.dynamics_logs, slightly)
+
+
+def test_a_trend_that_predicts_worse_is_discarded(states):
+    trend = states.trend.copy()
+    trend[1, 0] += 5.0
+    new = better_predictor(dataclasses.replace(states, trend=trend), states, rows=40)
+    np.testing.assert_array_equal(new.trend, states.trend)
+
+
+def test_good_parameters_replace_bad_ones(states):
+    bad = states.dynamics_logs.copy()
+    bad[:, :3] = np.log(0.02)
+    old = dataclasses.replace(states, dynamics_logs=bad)
+    new = better_predictor(refitted(old), old, rows=40)
+    assert (np.abs(new.dynamics_logs - bad).max(axis=1) > 1).all()
+
+
+def test_the_reward_of_a_terminal_step_is_left_out_of_the_regression():
+    problem = Problem.from_spaces(
+        states=km.Box([-2.0, -2.0], [2.0, 2.0]), actions=km.Box([-1.0], [1.0]), horizon=40
+    )
+    learner, rng = FittedKernels(), np.random.default_rng(1)
+    state = learner.init(problem, key=KEY)
+    for _ in range(2):
+        state = learner.update(state, episode(rng, steps=20, ends=True), key=KEY)
+    assert set(state.data.reward_rows[1]) == {1.0}
+    # All rewards that count are equal, so no other reward is hoped for or feared.
+    assert state.reward_range == (1.0, 1.0)
+    model = learner.pessimistic(state, deviations=1.0).model
+    np.testing.assert_array_equal(model(np.array([[0.0, 0.0, 0.0], [1.9, 1.9, 1.0]])).reward, 1.0)
