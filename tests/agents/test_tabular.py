@@ -114,7 +114,7 @@ def test_after_an_end_every_action_of_the_last_state_is_absorbing():
 
 
 def test_rewards_that_never_vary_are_soon_known():
-    """The deviation of a drawn mean falls like 1/n, and not like 1/√n as with noise of known size."""
+    """The deviation of a drawn mean falls like 1/n. With noise of known size it is like 1/√n."""
     task = from_gymnasium("FrozenLake-v1", horizon=30)
     state = PSRL(task).state
     rng, deviations = np.random.default_rng(0), []

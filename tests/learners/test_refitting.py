@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -80,4 +81,5 @@ def test_the_reward_of_a_terminal_step_is_left_out_of_the_regression():
     # All rewards that count are equal, so no other reward is hoped for or feared.
     assert state.reward_range == (1.0, 1.0)
     model = learner.pessimistic(state, deviations=1.0).model
-    np.testing.assert_array_equal(model(np.array([[0.0, 0.0, 0.0], [1.9, 1.9, 1.0]])).reward, 1.0)
+    points = jnp.array([[0.0, 0.0, 0.0], [1.9, 1.9, 1.0]])
+    np.testing.assert_array_equal(model(points).reward, 1.0)
