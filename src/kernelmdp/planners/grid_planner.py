@@ -21,7 +21,7 @@ from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.evaluation import Value, action_grid, grid_value, refinement_error
-from kernelmdp.mdp.mdp import MDP, Signal
+from kernelmdp.mdp.mdp import MDP, Signal, rollout
 from kernelmdp.mdp.model import Model, Prediction
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
@@ -47,6 +47,9 @@ MEMORY = 4 * 2**30
 #: Numbers S·S·A of a table of transition probabilities. For larger tables the default optimism is a
 #: bonus, because a search would take too long.
 LARGE_TABLE = 200_000
+#: Episodes in which the value of a plan in another MDP is simulated. Plans are compared with the
+#: same noise, so a few are enough.
+SIMULATIONS = 16
 
 
 class UnsetModel(Model):
@@ -152,11 +155,30 @@ class GridPlan(Plan):
         return float(_first_value(self.values, row, self.grid))
 
     def values_in(self, mdps: Sequence[MDP], start: ArrayLike) -> np.ndarray:
-        return np.array([grid_value(mdp, self.policy, self.grid, start) for mdp in mdps])
+        """Compute the values of the policy in other MDPs: exactly in a table, else by simulation.
+
+        Args:
+            mdps: The MDPs. They have the spaces and the horizon of the one that was planned for.
+            start: The first state, (m,).
+
+        Returns:
+            One value for each MDP. Simulated ones are means of ``SIMULATIONS`` episodes, whose
+            noise is the same for all plans and MDPs.
+        """
+        if all(mdp.transition_noise.categorical for mdp in mdps):
+            return np.array([grid_value(mdp, self.policy, self.grid, start) for mdp in mdps])
+        starts = jnp.tile(jnp.asarray(start, float)[None, :], (SIMULATIONS, 1))
+        return np.array([float(_mean_return(mdp, self.policy, starts)) for mdp in mdps])
 
     @property
     def table(self) -> ValueTable:
         return ValueTable(self.values, self.grid)
+
+
+@jit
+def _mean_return(mdp: MDP, policy: Policy, starts: Array) -> Array:
+    rewards = rollout(mdp, policy, starts, key=jax.random.key(0))[2]
+    return jnp.sum(jnp.mean(rewards, axis=1))
 
 
 @jit
