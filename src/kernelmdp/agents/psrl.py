@@ -17,6 +17,7 @@ from kernelmdp.confidence.assumptions import THEOREM_2, THEOREM_4
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ApproximationWarning, ArgumentError
 from kernelmdp.learners import MCMC, FixedKernels, Learner
+from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.checks import positive_number
 from kernelmdp.numerics.modules import replace_fields
@@ -117,7 +118,8 @@ class PSRL(Agent):
     def _inflation(self) -> float:
         if self.config.inflate != "gp-ts":
             return float(self.config.inflate)
-        gain = max(self.learner.info(self.state).values())
+        info = self.learner.info(self.state)
+        gain = max(info[name] for name in GAINS if name in info)
         noise = float(self.problem.reward_noise.sub_gaussian_proxies(1)[0])
         norm, delta = self.confidence.norms[0], self.confidence.delta
         return norm + noise * math.sqrt(2 * (gain + 1 + math.log(2 / delta)))

@@ -104,8 +104,9 @@ class Recorder:
 
     def __init__(self, agent: Agent, evaluator: Evaluator) -> None:
         self.agent, self.evaluator = agent, evaluator
-        #: Whether the learner has diagnostics besides the gains, which are recorded after updates.
-        self.diagnoses = agent.learns and not set(agent.learner.columns) <= set(GAINS)
+        #: Whether the learner has diagnostics besides those that are recorded after updates.
+        after = set(agent.learner.update_columns)
+        self.diagnoses = agent.learns and not set(agent.learner.columns) <= after
         self.containment_points = jnp.asarray(
             agent.problem.points.spread_points(CONTAINMENT_POINTS)
         )
@@ -131,13 +132,14 @@ class Recorder:
         return row | widths(agent, np.asarray(episode.points))
 
     def after_update(self) -> dict[str, float]:
-        """Collect the information gains, which include the episode.
+        """Collect the learner's numbers that include the episode, such as information gains.
 
         Returns:
             Numbers by column.
         """
-        info = self.agent.learner.info(self.agent.state)
-        return {name: info[name] for name in GAINS if name in info}
+        learner = self.agent.learner
+        info = learner.info(self.agent.state)
+        return {name: info[name] for name in learner.update_columns if name in info}
 
 
 def columns_of(agent: Agent) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from kernelmdp.experiments.run_files import (
     read_history,
     read_rows,
 )
-from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode, Policy, policy_values
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.theory.certificates import episode_gap, one_period_gap
@@ -175,9 +174,8 @@ def replay(stored: StoredRun) -> ReplayedRun:
                 replayed.ratios[number] = ratios
         row |= widths(agent, np.asarray(episode.points))
         agent.replay(episode)
-        row |= {
-            name: value for name, value in agent.learner.info(agent.state).items() if name in GAINS
-        }
+        info = agent.learner.info(agent.state)
+        row |= {name: info[name] for name in agent.learner.update_columns if name in info}
         for name, value in row.items():
             replayed.columns[name][number] = value
     return replayed

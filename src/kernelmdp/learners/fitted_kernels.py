@@ -6,6 +6,8 @@ kernels that are chosen with the data they are used on.
 """
 
 import dataclasses
+import math
+import warnings
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -13,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
+from kernelmdp.errors import ApproximationWarning
 from kernelmdp.gp.fitting import prior_median
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_settings import FittedSettings
@@ -21,8 +24,19 @@ from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
 from kernelmdp.learners.model_wrappers import ClippedReward, RescaledModel
 from kernelmdp.learners.refitting import better_predictor, refitted
 from kernelmdp.mdp import MDP, Episode, Problem
+from kernelmdp.mdp.prediction_errors import prediction_errors
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.types import Key
+
+#: Columns for the errors of the last episode's prediction, one step and several steps ahead.
+ERROR_COLUMNS = ("one_step_error", "rollout_error")
+#: A model is surprised by an episode if it predicted it so many times worse than each of the last
+#: ``SURPRISE_MEMORY`` ones. Errors of an explored system vary by less.
+SURPRISE_FACTOR = 5.0
+#: Number of earlier episodes that an episode is compared with.
+SURPRISE_MEMORY = 3
+#: Errors below this share of the change of the state are no surprise, as plans bear them.
+SURPRISE_ERROR = 0.3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,7 +45,9 @@ class FittedKernels(Learner):
 
     Attributes:
         name: "fitted".
-        columns: The information gains.
+        columns: The information gains, and how well the last episode was predicted before it was
+            learned (``mdp.prediction_errors``).
+        update_columns: The same.
         broken_assumptions: That kernels are fitted to the data they are used on.
         needs_data: True: a fit needs data.
         settings: All numerical settings.
@@ -42,7 +58,8 @@ class FittedKernels(Learner):
     """
 
     name: ClassVar[str] = "fitted"
-    columns: ClassVar[tuple[str, ...]] = GAINS
+    columns: ClassVar[tuple[str, ...]] = (*GAINS, *ERROR_COLUMNS)
+    update_columns: ClassVar[tuple[str, ...]] = (*GAINS, *ERROR_COLUMNS)
     broken_assumptions: ClassVar[tuple[str, ...]] = (
         "kernels are fitted to the data they are used on",
     )
@@ -68,11 +85,14 @@ class FittedKernels(Learner):
             reward_logs=prior_median(data.reward_family, settings.reward_prior),
             termination_logs=prior_median(data.termination_family, settings.termination_prior),
             trend=trend,
+            errors=np.zeros((0, 2)),
         )
 
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
         settings, before = self.settings, state.data
         data = before.with_episode(episode)
+        if len(before) and len(episode) > 1:
+            state = _with_errors(state, prediction_errors(self.mean(state), episode))
         refit_at = state.fitted_at + max(
             settings.refit_rows, settings.refit_growth * state.fitted_at
         )
@@ -114,7 +134,9 @@ class FittedKernels(Learner):
         return sets, self._limited(state, sets.family(problem.mdp(sets.plausible)))
 
     def info(self, state: FittedState) -> dict[str, float]:
-        return dict(zip(GAINS, state.beliefs.gains, strict=True))
+        errors = state.errors[-1] if len(state.errors) else (math.nan, math.nan)
+        numbers = (*state.beliefs.gains, *map(float, errors))
+        return dict(zip(self.columns, numbers, strict=True))
 
     def beliefs(self, state: FittedState) -> Beliefs:
         return state.beliefs
@@ -146,3 +168,18 @@ class FittedKernels(Learner):
         return replace_fields(
             mdp, model=ClippedReward(mdp.model, jnp.asarray(low), jnp.asarray(high))
         )
+
+
+def _with_errors(state: FittedState, errors: tuple[float, float]) -> FittedState:
+    """Append the errors of an episode's prediction, and warn if they are a surprise."""
+    earlier = state.errors[-SURPRISE_MEMORY:, 0]
+    usual = max(SURPRISE_FACTOR * float(earlier.max(initial=0.0)), SURPRISE_ERROR)
+    if len(earlier) == SURPRISE_MEMORY and errors[0] > usual:
+        warnings.warn(
+            f"the model predicted an episode badly: the error of a step was {errors[0]:.2g} of the "
+            f"change of the state, before that at most {earlier.max():.2g}; either the system has "
+            "changed, or the episode went where it is not known",
+            ApproximationWarning,
+            stacklevel=4,
+        )
+    return dataclasses.replace(state, errors=np.concatenate([state.errors, [errors]]))

@@ -30,6 +30,7 @@ class FittedState(Module):
         reward_logs: Logarithms of the parameters of the reward's kernel.
         termination_logs: Logarithms of the parameters of the kernel of termination.
         trend: Linear trend of the increments: a row of levels, then d rows of slopes.
+        errors: Errors of the predictions of all episodes but the first, before each was learned.
         fitted_at: The number of rows at the last fit.
     """
 
@@ -38,6 +39,7 @@ class FittedState(Module):
     reward_logs: Float[np.ndarray, "1 k"]
     termination_logs: Float[np.ndarray, "1 k"]
     trend: Float[np.ndarray, "d1 m"]
+    errors: Float[np.ndarray, "l 2"]
     fitted_at: int = eqx.field(static=True, default=0)
 
     @property

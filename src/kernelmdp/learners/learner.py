@@ -54,6 +54,8 @@ class Learner(abc.ABC):
     Attributes:
         name: The learner's name in settings, tables and files.
         columns: The columns that ``info`` fills.
+        update_columns: Those of them that include the last episode. The others describe the
+            beliefs before it.
         broken_assumptions: Assumptions of every theorem that this learner breaks; empty if none.
         needs_data: Whether no plan is possible before the first data.
 
@@ -64,6 +66,7 @@ class Learner(abc.ABC):
 
     name: ClassVar[str]
     columns: ClassVar[tuple[str, ...]] = ()
+    update_columns: ClassVar[tuple[str, ...]] = GAINS
     broken_assumptions: ClassVar[tuple[str, ...]] = ()
     needs_data: ClassVar[bool] = False
 
