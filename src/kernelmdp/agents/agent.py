@@ -6,18 +6,20 @@ continues as if it had never stopped.
 """
 
 import abc
+import warnings
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from kernelmdp.agents.config import AgentConfig, signature_with
+from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
-from kernelmdp.errors import ArgumentError
+from kernelmdp.errors import ApproximationWarning, ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.episode import checked_episode, checked_step
@@ -114,6 +116,11 @@ class Agent(abc.ABC):
         self._plan: Plan | None = None
         self._start: np.ndarray | None = None
         self._greedy: Plan | None = None
+        #: The best evaluation so far, or None before the first.
+        self.best: Evaluation | None = None
+        #: Whether ``predict`` follows the best controller and not the newest one.
+        self.follows_best = False
+        self._best_state: Any = self.state
 
     # Methods for subclasses.
 
@@ -146,8 +153,13 @@ class Agent(abc.ABC):
             The MDP that ``predict`` plans in.
         """
         if self.pessimism == 0:
-            return self.learner.mean(self.state)
-        return self.learner.pessimistic(self.state, deviations=self.pessimism)
+            return self.learner.mean(self.controller_state)
+        return self.learner.pessimistic(self.controller_state, deviations=self.pessimism)
+
+    @property
+    def controller_state(self) -> Any:
+        """The learner's state that ``predict`` plans with: the newest, or the best evaluated."""
+        return self._best_state if self.follows_best else self.state
 
     @property
     def pessimism(self) -> float:
@@ -315,6 +327,8 @@ class Agent(abc.ABC):
         clipped = first_clipped_step(episode, self.problem.states)
         if self._clipped is None and clipped is not None:
             self._clipped = (self.episode, clipped)
+        if self.best is not None and self.best.episode == self.episode:
+            self._best_state = self.state  # a loaded agent learns its history again
         self.after_episode(episode)
         self._steps_seen = 0
         self._plan = self._greedy = self._start = None
@@ -384,6 +398,37 @@ class Agent(abc.ABC):
         if self._greedy is None:
             self._greedy = self.plan_greedy(key=episode_key(self.seed, self.episode))
         return self._greedy.policy(state, period)
+
+    def evaluate(self, episodes: int = 5, *, seed: int = 0) -> Evaluation:
+        """Play the newest controller without learning from it, and keep the best one.
+
+        If the newest controller is much worse than the best one evaluated so far, a warning says
+        so, and ``predict`` follows the best one until a later evaluation finds no such loss.
+
+        Args:
+            episodes: The number of episodes.
+            seed: The seed of the first one; the others have the next seeds.
+
+        Returns:
+            The returns of the newest controller.
+        """
+        episodes = integer("episodes", episodes, least=1)
+        self.follows_best, self._greedy = False, None
+        plan = self.plan_greedy(key=episode_key(self.seed, self.episode))
+        returns = self.system.evaluate(plan.policy, seeds=range(seed, seed + episodes))
+        newest = Evaluation(self.episode, returns)
+        seen = np.concatenate([returns, [episode.total for episode in self.history]])
+        if self.best is not None and newest.much_worse_than(self.best, unit=float(np.ptp(seen))):
+            self.follows_best = True
+            warnings.warn(
+                f"the controller is much worse than before, so predict keeps the one from before: "
+                f"{newest}; best {self.best}",
+                ApproximationWarning,
+                stacklevel=2,
+            )
+        elif self.best is None or newest.mean >= self.best.mean:
+            self.best, self._best_state = newest, self.state
+        return newest
 
     def learn(self, episodes: int, *, progress: bool = True) -> Any:
         """Play more episodes of the task and learn from each.

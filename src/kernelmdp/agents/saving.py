@@ -8,8 +8,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from kernelmdp import archive
 from kernelmdp.agents.config import AgentConfig
+from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.system import as_system
 from kernelmdp.confidence import Confidence, ConfidenceRule
 from kernelmdp.errors import ArgumentError, CheckpointError, KernelMDPError
@@ -35,7 +38,7 @@ def description_of(agent: Any) -> dict[str, Any]:
         The description as text and numbers.
     """
     settings, not_saved = settings_to_save(agent.config)
-    kind = type(agent)
+    kind, best = type(agent), agent.best
     return {
         "agent": agent.name,
         "class": None if AGENTS.get(agent.name) is kind else f"{kind.__module__}:{kind.__name__}",
@@ -45,6 +48,8 @@ def description_of(agent: Any) -> dict[str, Any]:
         "given": not_saved,
         "problem": agent.problem.summary(),
         "totals": agent.totals,
+        "best": best and {"episode": best.episode, "returns": best.returns.tolist()},
+        "follows_best": agent.follows_best,
     }
 
 
@@ -96,6 +101,8 @@ def load_agent(
         spec, seed = description["task"], int(description["seed"])
         saved_problem = dict(description["problem"])
         totals = {name: float(value) for name, value in description["totals"].items()}
+        best, follows_best = description.get("best"), bool(description.get("follows_best"))
+        best = best and Evaluation(int(best["episode"]), np.array(best["returns"], float))
     except ArgumentError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -116,9 +123,10 @@ def load_agent(
                 f"here it is {value!r}"
             )
     loaded = kind(system, seed=seed, config=config)
+    loaded.best = best
     for episode in from_arrays(arrays):
         loaded.replay(episode)
-    loaded.totals = totals
+    loaded.totals, loaded.follows_best = totals, follows_best
     return loaded
 
 

@@ -6,13 +6,13 @@ registers how to make a system from a task, so no agent imports an environment.
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.mdp import Problem
+from kernelmdp.mdp import Policy, Problem
 from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import ArrayLike
 
@@ -61,6 +61,18 @@ class System(abc.ABC):
         """Raise ArgumentError if an axis of the state has only provisional bounds."""
 
     @abc.abstractmethod
+    def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
+        """Play a policy without learning.
+
+        Args:
+            policy: The policy.
+            seeds: One for each episode. It decides the start and the noise.
+
+        Returns:
+            The returns, one for each seed.
+        """
+
+    @abc.abstractmethod
     def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
         """Let an agent play more episodes and learn from each.
 
@@ -105,6 +117,9 @@ class OfflineSystem(System):
 
     def state_of(self, observation: ArrayLike) -> ArrayLike:
         return observation
+
+    def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
+        raise ArgumentError("task", "an environment to play in", "a Problem")
 
     def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
         raise ArgumentError("task", "an environment to learn in; use ask and tell", "a Problem")

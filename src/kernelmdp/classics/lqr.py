@@ -39,7 +39,7 @@ class LQRAgent(Agent):
     state: LinearQuadraticState
 
     def plan_greedy(self, *, key: Key) -> Plan:
-        state = self.state
+        state = self.controller_state
         cost = state.costs(state.cost.mean[None])[0]
         return self._riccati_plan(state.transition.mean.T, cost, key)
 

@@ -100,7 +100,7 @@ class TabularAgent(Agent):
     state: CountState
 
     def plan_greedy(self, *, key: Key) -> Plan:
-        rewards, transitions, _ = self.state.estimates()
+        rewards, transitions, _ = self.controller_state.estimates()
         return self.solve_table(lambda V: rewards + transitions @ V, key)
 
     def solve_table(

@@ -6,7 +6,7 @@ An agent sees a system through the interface of ``agents.system`` only. The lear
 import abc
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -92,6 +92,9 @@ class PlayableSystem(System, abc.ABC):
         Returns:
             The evaluator. If the truth is unknown, it returns no numbers.
         """
+
+    def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
+        return np.array([self.play_seeded(policy, seed=seed).total for seed in seeds])
 
     def learn(self, agent: Agent, *, episodes: int, progress: bool) -> Result:
         return learn(agent, episodes=episodes, progress=progress)
