@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.evaluation import Evaluation
+from kernelmdp.agents.promise import DRAWS, Promise
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
@@ -219,6 +220,13 @@ class Agent(abc.ABC):
         """
         planner = self.planner.for_episode(self.episode + 1, horizon=self.problem.horizon)
         return planner.plan(mdp, start=self._start, key=key)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """First states of all episodes, (n, m); before the first, one of the state space."""
+        if not self.history:
+            return np.asarray(self.problem.states.spread_points(1)[:1], float)
+        return np.stack([np.asarray(episode.states[0], float) for episode in self.history])
 
     @property
     def evidence(self) -> Evidence:
@@ -430,6 +438,21 @@ class Agent(abc.ABC):
             self.best, self._best_state = newest, self.state
         return newest
 
+    def promise(self, start: ArrayLike | None = None) -> Promise:
+        """Estimate what ``predict`` is worth at least: its lowest value in several drawn MDPs.
+
+        Args:
+            start: The first state, (m,). The default is the start of the last episode.
+
+        Returns:
+            The estimate. No theorem is behind it. NaN if the plan or the learner allows none.
+        """
+        start = self.starts[-1] if start is None else self._checked_start(start)[0]
+        key = episode_key(self.seed, self.episode)
+        draws = [self.learner.sample(self.state, key=k) for k in jax.random.split(key, DRAWS)]
+        values = self.plan_greedy(key=key).values_in(draws, start)
+        return Promise(float(values.min()), None, NO_THEOREM)
+
     def learn(self, episodes: int, *, progress: bool = True) -> Any:
         """Play more episodes of the task and learn from each.
 
@@ -494,6 +517,9 @@ class Agent(abc.ABC):
         return load_agent(cls, path, task=task, agent=agent, settings=settings)
 
     # Private methods.
+
+    def _checked_start(self, start: ArrayLike) -> np.ndarray:
+        return checked_state(self.problem, "start", start)[None, :]
 
     def _updated(self, state: Any, episode: Episode) -> Any:
         if not self.learns:

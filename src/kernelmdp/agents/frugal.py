@@ -17,7 +17,6 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.config import AgentConfig
@@ -178,16 +177,10 @@ class Frugal(Agent):
 
     def _compared(self, careful: Plan, draw_plan: Plan, draws: list[MDP]) -> tuple[float, float]:
         """What the plan for the first draw gains there, and what it costs in the others."""
-        start = self._typical_start() if self._start is None else self._start
+        start = self.starts[-1] if self._start is None else self._start
         gains = draw_plan.values_in(draws, start) - careful.values_in(draws, start)
         expected = max(0.0, -float(gains[1:].min()))
         return max(float(gains[0]), 0.0), self._record.corrected_cost(expected)
-
-    def _typical_start(self) -> np.ndarray:
-        """The start of the last episode, or some state before the first one."""
-        if self.history:
-            return np.asarray(self.history[-1].states[0], float)
-        return np.asarray(self.problem.states.spread_points(1)[0], float)
 
 
 AGENTS.register(Frugal.name, Frugal)

@@ -3,14 +3,16 @@
 import math
 from typing import ClassVar
 
-from kernelmdp.agents.agent import Agent
+from kernelmdp.agents.agent import Agent, episode_key
+from kernelmdp.agents.promise import Promise
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import ConfidenceSets, Coverage
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.learners import LearnerRequirements
 from kernelmdp.mdp import MDP
 from kernelmdp.planners import Plan, Planner
-from kernelmdp.types import Key
+from kernelmdp.planners.pessimism import worst_value
+from kernelmdp.types import ArrayLike, Key
 
 #: Compilation error allowed for kernels of covered sets, as a share of λ. Sets that a theorem
 #: covers are widened by the compilation error, so it must be small beside λ.
@@ -47,6 +49,25 @@ class GPUCRL(Agent):
     def plan(self, *, key: Key) -> Plan:
         self.sets, plausible = self.plausible()  # C_R,l and C_P,l, and M_l
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
+
+    def promise(self, start: ArrayLike | None = None) -> Promise:
+        """Tell what ``predict`` is worth at least, if the confidence sets contain the truth.
+
+        With covered sets and a plan on a grid, it is the worst value of the policy among all
+        plausible MDPs (math A7). The sets hold with probability 1 − δ.
+
+        Args:
+            start: The first state, (m,). The default is the mean over the starts so far.
+
+        Returns:
+            The promise. It is an estimate where the sets are not covered.
+        """
+        plan, coverage = self.plan_greedy(key=episode_key(self.seed, self.episode)), self.coverage
+        if plan.table is None or not coverage.covered:
+            return super().promise(start)
+        starts = self.starts if start is None else self._checked_start(start)
+        value = worst_value(self.plausible()[1], plan, starts)
+        return Promise(value, 1.0 - self.confidence.delta, coverage)
 
     def plausible(self) -> tuple[ConfidenceSets, MDP]:
         """Build the confidence sets of the next episode.

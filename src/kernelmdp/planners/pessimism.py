@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.mdp.mdp import MDP
@@ -17,6 +18,7 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners.optimism import backup_for, with_radius
+from kernelmdp.planners.plan import Plan
 
 
 @jit
@@ -63,3 +65,25 @@ def pessimistic_values(
     last = jnp.zeros(len(grid.nodes))
     _, tables = jax.lax.scan(backup, last, jnp.arange(family.horizon), reverse=True)
     return jnp.concatenate([tables, last[None]])
+
+
+def worst_value(
+    family: MDP, plan: Plan, starts: Float[np.ndarray, "n m"], *, optimism: str = "upper"
+) -> float:
+    """Compute the mean over some starts of V̲^π_1, the worst plausible value of a plan's policy.
+
+    If the truth is in the family, no start is worth less, up to the error of the grid.
+
+    Args:
+        family: The family of plausible MDPs.
+        plan: A plan on a grid.
+        starts: The first states, (n, m).
+        optimism: As for ``pessimistic_values``; "upper" cannot miss the worst plausible state.
+
+    Returns:
+        The value.
+    """
+    assert plan.table is not None
+    grid = plan.table.grid
+    worst = pessimistic_values(family, plan.policy, grid, optimism)[0]
+    return float(jnp.mean(grid.value_at(worst, jnp.asarray(starts, float))))
