@@ -109,8 +109,6 @@ class FittedKernels(Learner):
         data = state.data
         if data.problem.reward is not None or not len(data):
             return self.mean(state)
-        if state.reward_range[0] == state.reward_range[1]:
-            return self.mean(state)  # all rewards are equal: their uncertainty decides nothing
         mdp = super().pessimistic(state, deviations=deviations)
         highest = jnp.asarray(state.reward_limits[1])
         return replace_fields(mdp, model=ClippedReward(mdp.model, jnp.asarray(-jnp.inf), highest))

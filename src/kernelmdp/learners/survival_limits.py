@@ -15,10 +15,12 @@ def survival_limits(
     """Find limits of coordinates such that episodes ended beyond them and nowhere else.
 
     A limit explains an end if the last state lies beyond all states that episodes survived. It is
-    accepted if it is the only explanation of an end, if it explains at least two, or if its mirror
-    image is accepted. Each accepted limit lies half way between the states that were survived and
-    the nearest end. Until a state beyond it is survived, the mirror image of a limit is a limit
-    too: most plants are symmetric about where they start, and to find each limit costs an episode.
+    accepted if it is the only explanation of an end. It is also accepted if it explains ends that
+    no accepted one does: at least two, or one if its mirror image is accepted. It lies half way
+    between the states that were survived and the nearest end.
+
+    Until a state beyond it is survived, the mirror image of a limit is a limit too: most plants are
+    symmetric about where they start, and to find each limit costs an episode.
 
     Args:
         survived: States from which episodes continued, (n, m) with n ≥ 1.
@@ -39,7 +41,8 @@ def survival_limits(
     most = survived.max(axis=0)
     explains = ended > most
     accepted = _accepted(explains, (ended - most) / np.maximum(np.ptp(survived, axis=0), 1e-12))
-    accepted |= explains.any(axis=0) & np.roll(accepted, m)
+    left = ~explains[:, accepted].any(axis=1)
+    accepted |= explains[left].any(axis=0) & np.roll(accepted, m)
     nearest = np.min(np.where(explains, ended, np.inf), axis=0, initial=np.inf)
     limits = np.where(accepted, (most + nearest) / 2, np.inf)
     mirrored = np.roll(limits, m) + 2 * np.concatenate([-centre, centre])
