@@ -101,5 +101,6 @@ class TerminationModel(Module):
     ) -> Bool[Array, " n"]:
         actions = jnp.broadcast_to(self.action[None, :], (after.shape[0], self.action.shape[0]))
         share = self.continuation(state_action(after, actions.astype(after.dtype)))
-        beyond = (after < self.low) | (after > self.high)
+        low, high = (bound.astype(after.dtype)[None, :] for bound in (self.low, self.high))
+        beyond = (after < low) | (after > high)
         return (jnp.reshape(share, after.shape[:1]) < self.threshold) | jnp.any(beyond, axis=1)
