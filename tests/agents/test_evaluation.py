@@ -1,12 +1,13 @@
 """Controllers are evaluated, and the best one is kept."""
 
+import contextlib
 import warnings
 
 import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.agents.evaluation import Evaluation
+from kernelmdp.agents.evaluation import Evaluation, is_loss
 from kernelmdp.errors import ApproximationWarning, ArgumentError
 
 
@@ -74,9 +75,10 @@ def test_a_controller_that_is_as_good_is_followed(agent):
         ([1.0, 1.0, 1.0], 5.0, False),
     ],
 )
-def test_much_worse_is_more_than_chance(returns, unit, worse):
-    best = Evaluation(1, np.ones(3))
-    assert Evaluation(2, np.array(returns)).much_worse_than(best, unit=unit) == worse
+def test_a_loss_is_more_than_chance(returns, unit, worse):
+    newest, best = Evaluation(2, np.array(returns)), Evaluation(1, np.ones(3))
+    with pytest.warns(ApproximationWarning) if worse else contextlib.nullcontext():
+        assert is_loss(newest, best, seen=np.array([1.0 - unit, 1.0])) == worse
 
 
 def test_without_an_environment_there_is_nothing_to_play():

@@ -98,6 +98,7 @@ def test_psrl_counts_a_table_that_tells_nothing():
     task = from_gymnasium("FrozenLake-v1", horizon=30)
     assert PSRL(task).learner.name == "counts"
     assert PSRL(task, learner="fixed").learner.name == "fixed"
+    assert PSRL(task, inflate="gp-ts").learner.name == "fixed"  # it needs information gains
     assert PSRL(make("riverswim")).learner.name == "fixed"  # its noise is known
     assert GPUCRL(task).learner.name == "fixed"
 

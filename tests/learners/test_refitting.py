@@ -13,6 +13,9 @@ from kernelmdp.learners.refitting import better_predictor, refitted
 from kernelmdp.mdp import Episode, Problem
 
 KEY = jax.random.key(0)
+PROBLEM = Problem.from_spaces(
+    states=km.Box([-2.0, -2.0], [2.0, 2.0]), actions=km.Box([-1.0], [1.0]), horizon=40
+)
 
 
 def episode(rng, steps=40, ends=False):
@@ -32,12 +35,9 @@ def episode(rng, steps=40, ends=False):
 
 @pytest.fixture(scope="module")
 def states():
-    """The learner's state after four episodes, and the number of rows of the last one."""
-    problem = Problem.from_spaces(
-        states=km.Box([-2.0, -2.0], [2.0, 2.0]), actions=km.Box([-1.0], [1.0]), horizon=40
-    )
+    """The learner's state after four episodes."""
     learner, rng = FittedKernels(), np.random.default_rng(0)
-    state = learner.init(problem, key=KEY)
+    state = learner.init(PROBLEM, key=KEY)
     for _ in range(4):
         state = learner.update(state, episode(rng), key=KEY)
     return state
@@ -70,11 +70,8 @@ def test_good_parameters_replace_bad_ones(states):
 
 
 def test_the_reward_of_a_terminal_step_is_left_out_of_the_regression():
-    problem = Problem.from_spaces(
-        states=km.Box([-2.0, -2.0], [2.0, 2.0]), actions=km.Box([-1.0], [1.0]), horizon=40
-    )
     learner, rng = FittedKernels(), np.random.default_rng(1)
-    state = learner.init(problem, key=KEY)
+    state = learner.init(PROBLEM, key=KEY)
     for _ in range(2):
         state = learner.update(state, episode(rng, steps=20, ends=True), key=KEY)
     assert set(state.data.reward_rows[1]) == {1.0}

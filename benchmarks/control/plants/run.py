@@ -10,9 +10,9 @@ continue: complete runs are skipped, and others start again.
 """
 
 import argparse
-import dataclasses
 import itertools
 import json
+import math
 import os
 import pathlib
 import signal
@@ -59,7 +59,7 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
     """Play one run, and write it after every episode."""
     from kernelmdp.agents import AGENTS
     from kernelmdp.cli import enable_compilation_cache
-    from kernelmdp.planners import UnplannedPolicy
+    from kernelmdp.experiments import interact
 
     enable_compilation_cache()
     task = TASKS.get(run["plant"])
@@ -73,23 +73,18 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
 
     def tell(*data, **ending):
         """Learn from an episode, and record whether the agent had planned it."""
-        planned.append(not isinstance(agent.planned, UnplannedPolicy))
+        planned.append(agent.planned.planned)
         learn_from(*data, **ending)
 
     agent.tell = tell
     run |= {"returns": [], "planned": planned, "seconds": [], "evaluations": [], "complete": False}
     run |= {"steps": [], "values": []}
-    # Agents are told how long there is to profit, because this loop learns one episode at a time.
-    agent_config = getattr(agent, "config", None)
-    if hasattr(agent_config, "learning_episodes") and agent_config.learning_episodes is None:
-        agent.config = dataclasses.replace(agent_config, learning_episodes=run["episodes"])
-    for episode in range(1, run["episodes"] + 1):
-        begin = time.perf_counter()
-        result = agent.learn(episodes=1, progress=False)
-        row = result.episodes
-        run["returns"].append(float(row["return"][0]))
+    begin = time.perf_counter()
+    for row in interact(agent, run["episodes"]):
+        episode = agent.episode
+        run["returns"].append(float(row["return"]))
         run["steps"].append(len(agent.history[-1]))
-        run["values"].append(float(row["value"][0] / row["optimal_value"][0]))
+        run["values"].append(row.get("value", math.nan) / row.get("optimal_value", math.nan))
         run["seconds"].append(round(time.perf_counter() - begin, 3))
         if task is None and episode % run["every"] == 0:
             begin = time.perf_counter()
@@ -103,6 +98,7 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
             raise SystemExit("the process that started this run has ended")
         if enough:
             return
+        begin = time.perf_counter()
 
 
 def is_complete(path: pathlib.Path, run: dict) -> bool:

@@ -6,21 +6,20 @@ continues as if it had never stopped.
 """
 
 import abc
-import warnings
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from kernelmdp.agents.config import AgentConfig, signature_with
-from kernelmdp.agents.evaluation import Evaluation
+from kernelmdp.agents.evaluation import Evaluation, is_loss
 from kernelmdp.agents.promise import DRAWS, Promise
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
-from kernelmdp.errors import ApproximationWarning, ArgumentError
+from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.episode import checked_episode, checked_step
@@ -68,7 +67,7 @@ class Agent(abc.ABC):
     name: ClassVar[str]
     Config: ClassVar[type[AgentConfig]] = AgentConfig
     columns: ClassVar[tuple[str, ...]] = ()
-    default_learner: str = "auto"
+    default_learner: ClassVar[str] = "auto"
     plans_with_deviations: ClassVar[bool] = False
     learns: ClassVar[bool] = True
 
@@ -403,9 +402,17 @@ class Agent(abc.ABC):
         state = checked_state(self.problem, "observation", observed_state)
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
+        return self.controller().policy(state, period)
+
+    def controller(self) -> Plan:
+        """Return the plan that ``predict`` follows. It is made once after every episode.
+
+        Returns:
+            The plan.
+        """
         if self._greedy is None:
             self._greedy = self.plan_greedy(key=episode_key(self.seed, self.episode))
-        return self._greedy.policy(state, period)
+        return self._greedy
 
     def evaluate(self, episodes: int = 5, *, seed: int = 0) -> Evaluation:
         """Play the newest controller without learning from it, and keep the best one.
@@ -421,19 +428,14 @@ class Agent(abc.ABC):
             The returns of the newest controller.
         """
         episodes = integer("episodes", episodes, least=1)
-        self.follows_best, self._greedy = False, None
-        plan = self.plan_greedy(key=episode_key(self.seed, self.episode))
-        returns = self.system.evaluate(plan.policy, seeds=range(seed, seed + episodes))
+        if self.follows_best:
+            self.follows_best, self._greedy = False, None
+        policy = self.controller().policy
+        returns = self.system.evaluate(policy, seeds=range(seed, seed + episodes))
         newest = Evaluation(self.episode, returns)
-        seen = np.concatenate([returns, [episode.total for episode in self.history]])
-        if self.best is not None and newest.much_worse_than(self.best, unit=float(np.ptp(seen))):
-            self.follows_best = True
-            warnings.warn(
-                f"the controller is much worse than before, so predict keeps the one from before: "
-                f"{newest}; best {self.best}",
-                ApproximationWarning,
-                stacklevel=2,
-            )
+        totals = np.array([episode.total for episode in self.history])
+        if self.best is not None and is_loss(newest, self.best, seen=totals):
+            self.follows_best, self._greedy = True, None
         elif self.best is None or newest.mean >= self.best.mean:
             self.best, self._best_state = newest, self.state
         return newest
@@ -450,7 +452,7 @@ class Agent(abc.ABC):
         start = self.starts[-1] if start is None else self._checked_start(start)[0]
         key = episode_key(self.seed, self.episode)
         draws = [self.learner.sample(self.state, key=k) for k in jax.random.split(key, DRAWS)]
-        values = self.plan_greedy(key=key).values_in(draws, start)
+        values = self.controller().values_in(draws, start)
         return Promise(float(values.min()), None, NO_THEOREM)
 
     def learn(self, episodes: int, *, progress: bool = True) -> Any:

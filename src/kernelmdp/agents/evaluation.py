@@ -1,9 +1,12 @@
 """Evaluations of controllers: what ``predict`` earned in episodes that were not learned from."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 from jaxtyping import Float
+
+from kernelmdp.errors import ApproximationWarning
 
 #: A controller is much worse than another if it loses this share of the range of all returns seen.
 MUCH_WORSE = 0.1
@@ -41,21 +44,32 @@ class Evaluation:
         count = len(self.returns)
         return f"after {self.episode} episodes: {numbers} (mean of {count} returns, standard error)"
 
-    def much_worse_than(self, other: "Evaluation", *, unit: float) -> bool:
-        """Decide whether this controller is much worse than another, and not by chance.
 
-        Args:
-            other: The other evaluation. If it has as many returns, they are compared in pairs.
-            unit: The range of all returns seen.
+def is_loss(newest: Evaluation, best: Evaluation, *, seen: Float[np.ndarray, " episodes"]) -> bool:
+    """Decide whether a controller is much worse than the best one, and warn if it is.
 
-        Returns:
-            Whether it loses more than ``MUCH_WORSE`` of the unit and ``SIGNIFICANCE`` errors.
-        """
-        if len(self.returns) == len(other.returns):
-            error = _standard_error(other.returns - self.returns)
-        else:
-            error = float(np.hypot(self.error, other.error))
-        return other.mean - self.mean > max(MUCH_WORSE * unit, SIGNIFICANCE * error)
+    Args:
+        newest: The evaluation of the controller.
+        best: The best evaluation. If it has as many returns, they are compared in pairs.
+        seen: Returns of episodes that were learned from. Their range is the unit of a loss.
+
+    Returns:
+        Whether it loses more than ``MUCH_WORSE`` of the unit and ``SIGNIFICANCE`` errors.
+    """
+    if len(newest.returns) == len(best.returns):
+        error = _standard_error(best.returns - newest.returns)
+    else:
+        error = float(np.hypot(newest.error, best.error))
+    unit = float(np.ptp(np.concatenate([newest.returns, seen])))
+    much_worse = best.mean - newest.mean > max(MUCH_WORSE * unit, SIGNIFICANCE * error)
+    if much_worse:
+        warnings.warn(
+            f"the controller is much worse than before, so predict keeps the one from before: "
+            f"{newest}; best {best}",
+            ApproximationWarning,
+            stacklevel=3,
+        )
+    return much_worse
 
 
 def _standard_error(numbers: np.ndarray) -> float:

@@ -3,7 +3,7 @@
 import math
 from typing import ClassVar
 
-from kernelmdp.agents.agent import Agent, episode_key
+from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.promise import Promise
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import ConfidenceSets, Coverage
@@ -62,7 +62,7 @@ class GPUCRL(Agent):
         Returns:
             The promise. It is an estimate where the sets are not covered.
         """
-        plan, coverage = self.plan_greedy(key=episode_key(self.seed, self.episode)), self.coverage
+        plan, coverage = self.controller(), self.coverage
         if plan.table is None or not coverage.covered:
             return super().promise(start)
         starts = self.starts if start is None else self._checked_start(start)

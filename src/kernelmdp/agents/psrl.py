@@ -16,7 +16,7 @@ from kernelmdp.confidence import Coverage
 from kernelmdp.confidence.assumptions import THEOREM_2, THEOREM_4
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ApproximationWarning, ArgumentError
-from kernelmdp.learners import MCMC, FixedKernels, Learner
+from kernelmdp.learners import MCMC, FixedKernels, Learner, as_learner
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.checks import positive_number
@@ -125,17 +125,26 @@ class PSRL(Agent):
         return norm + noise * math.sqrt(2 * (gain + 1 + math.log(2 / delta)))
 
     def _make_learner(self) -> Learner:
-        prior, problem = as_prior(self.config.prior), self.problem
-        told_nothing = problem.reward is None and problem.reward_noise.estimated
-        if prior is None and problem.transition_noise.categorical and told_nothing:
-            # The exact posterior of a table: draws of Gaussian processes are no probabilities.
-            self.default_learner = "fixed" if self.config.given_kernels else "counts"
-        learner = super()._make_learner()
+        if self._counts_table:
+            return as_learner("counts", self.problem, self.requirements())
+        learner, prior = super()._make_learner(), as_prior(self.config.prior)
         if prior is None:
             return learner
         if not isinstance(learner, FixedKernels):
             raise ArgumentError("prior", "'gaussian' unless kernels are fixed", prior.name)
         return MCMC(prior, learner)
+
+    @property
+    def _counts_table(self) -> bool:
+        """Whether the exact posterior of a table is used, because nothing else was asked for.
+
+        Draws of Gaussian processes are no probabilities.
+        """
+        problem, config = self.problem, self.config
+        told_nothing = problem.reward is None and problem.reward_noise.estimated
+        asked = (config.prior, config.inflate, config.learner) != ("gaussian", 1.0, "auto")
+        asked = asked or bool(config.given_kernels) or config.fits_kernels
+        return problem.transition_noise.categorical and told_nothing and not asked
 
     def _warn_if_not_mixed(self) -> None:
         if not self._warn_once or "mixed" not in self.learner.columns:

@@ -34,7 +34,7 @@ class LQRAgent(Agent):
         state: The regressions of Θ and C.
     """
 
-    default_learner: str = "linear-quadratic"
+    default_learner: ClassVar[str] = "linear-quadratic"
     explores_first: ClassVar[bool] = True
     state: LinearQuadraticState
 

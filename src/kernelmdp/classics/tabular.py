@@ -95,7 +95,7 @@ class TabularAgent(Agent):
     """
 
     Config: ClassVar[type[AgentConfig]] = TabularConfig
-    default_learner: str = "counts"
+    default_learner: ClassVar[str] = "counts"
     config: TabularConfig
     state: CountState
 

@@ -208,8 +208,8 @@ class FittedData(Module):
         """
         known_termination = self.problem.termination is not None and not self.uses_grid
         if self.learns_termination or known_termination:
-            usual = ~self._unusual_rewards
-            return self.points[usual], self.rewards[usual]
+            rows = ~self._small_terminal_rewards
+            return self.points[rows], self.rewards[rows]
         actions = self.problem.actions.spread_points(3)
         terminal = self.outcomes[self.ended]
         absorbing = state_action(
@@ -234,10 +234,10 @@ class FittedData(Module):
         return bool(self.ended.any()) and float(np.mean(self.rewards)) > 0
 
     @property
-    def _unusual_rewards(self) -> np.ndarray:
-        """Which rest on a terminal step and differ from the usual reward by some steps' worth."""
+    def _small_terminal_rewards(self) -> np.ndarray:
+        """Which rows are terminal and differ from the mean reward by at most a few steps' worth."""
         usual = float(np.mean(self.rewards[~self.ended])) if (~self.ended).any() else 0.0
-        most = self.settings.steps_before_termination * abs(usual)
+        most = self.settings.terminal_reward_steps * abs(usual)
         return self.ended & (np.abs(self.rewards - usual) <= most)
 
     @property

@@ -91,6 +91,11 @@ class FittedSettings(Settings):
         "Number of steps before each termination that enter the regression of termination. "
         "Settled on CartPole-v1, seeds 0 to 2.",
     )
+    terminal_reward_steps: float = setting(
+        10.0,
+        "The reward of a terminal step is left out of the reward's regression if it differs from "
+        "the mean by at most so many steps' rewards. Termination itself loses far more.",
+    )
     continuation_threshold: float = setting(
         0.75,
         "An episode is predicted to end where the regression, 1 where episodes continue, is below "
@@ -172,6 +177,7 @@ class FittedSettings(Settings):
             "extrapolation_margin",
             "flat_reward_threshold",
             "reward_extension",
+            "terminal_reward_steps",
             "continuation_threshold",
             "increment_unit",
         ):

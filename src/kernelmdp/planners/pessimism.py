@@ -72,7 +72,8 @@ def worst_value(
 ) -> float:
     """Compute the mean over some starts of V̲^π_1, the worst plausible value of a plan's policy.
 
-    If the truth is in the family, no start is worth less, up to the error of the grid.
+    If the truth is in the family, the mean value over these starts is no less, up to the error of
+    the grid.
 
     Args:
         family: The family of plausible MDPs.
