@@ -38,6 +38,7 @@ class FittedData(Module):
         rewards: Rewards, (n,).
         increments: Outcome minus state, (n, m).
         ended: Whether the system ended the episode with this row, (n,).
+        excluded: Rows that regressions of the motion leave out, (n,). See ``surprising_rows``.
         box: The state space. Axes without bounds span the visited states and a margin.
     """
 
@@ -49,6 +50,7 @@ class FittedData(Module):
     rewards: Float[np.ndarray, " n"]
     increments: Float[np.ndarray, "n m"]
     ended: Bool[np.ndarray, " n"]
+    excluded: Bool[np.ndarray, " n"]
     box: Box = eqx.field(static=True)
 
     @staticmethod
@@ -67,15 +69,19 @@ class FittedData(Module):
             The data.
         """
         d, m = problem.points.dimension, problem.states.dimension
-        rows = np.zeros((0, d)), np.zeros(0), np.zeros((0, m)), np.zeros(0, bool)
+        none = np.zeros(0, bool)
+        rows = np.zeros((0, d)), np.zeros(0), np.zeros((0, m)), none, none
         box = _bounding_box(problem, np.zeros((0, m)), settings.extrapolation_margin)
         return FittedData(problem, settings, uses_grid, key, *rows, box)
 
-    def with_episode(self, episode: Episode) -> "FittedData":
+    def with_episode(
+        self, episode: Episode, excluded: Bool[np.ndarray, " k"] | None = None
+    ) -> "FittedData":
         """Append the rows of an episode. The box grows where states left it.
 
         Args:
             episode: The episode.
+            excluded: Rows of it that regressions of the motion leave out. The default is none.
 
         Returns:
             The longer data.
@@ -91,6 +97,9 @@ class FittedData(Module):
             rewards=np.concatenate([self.rewards, rewards]),
             increments=np.concatenate([self.increments, outcomes - points[:, :m]]),
             ended=np.concatenate([self.ended, ended]),
+            excluded=np.concatenate(
+                [self.excluded, np.zeros(len(points), bool) if excluded is None else excluded]
+            ),
         )
         states = np.concatenate([points[:, :m], outcomes])
         outside = self.box.distance_outside(states)[:, list(self.problem.unbounded)]
@@ -125,17 +134,21 @@ class FittedData(Module):
         """
         return jax.random.fold_in(self.key, count)
 
-    def residuals(self, trend: Float[np.ndarray, "d1 m"]) -> Float[np.ndarray, "n m"]:
-        """Subtract a linear trend from the increments and scale the rest.
+    def motion_rows(
+        self, trend: Float[np.ndarray, "d1 m"]
+    ) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, "k m"]]:
+        """Return points and residuals for the regression of the motion.
 
         Args:
-            trend: A row of levels, then d rows of slopes.
+            trend: The linear trend of the increments: a row of levels, then d rows of slopes.
 
         Returns:
-            Residuals in units of ``scale``, (n, m).
+            The points that are not excluded, (k, d), and their increments less the trend in units
+            of ``scale``, (k, m).
         """
-        line = trend[0][None, :] + self.points @ trend[1:]
-        return (self.increments - line) / self.scale[None, :]
+        points = self.points[~self.excluded]
+        line = trend[0][None, :] + points @ trend[1:]
+        return points, (self.increments[~self.excluded] - line) / self.scale[None, :]
 
     def dynamics_family(self, trend: Float[np.ndarray, "d1 m"]) -> KernelFamily:
         """Make the kernel family of the increments minus their trend.
@@ -150,7 +163,7 @@ class FittedData(Module):
         """
         sizes = np.ones(self.problem.states.dimension)
         if len(self):
-            sizes = np.sqrt(np.mean(self.residuals(trend) ** 2, axis=0))
+            sizes = np.sqrt(np.mean(self.motion_rows(trend)[1] ** 2, axis=0))
             sizes = np.maximum(sizes, self.settings.minimum_scale)
         return self._family(self.settings.transition_kernel, sizes)
 
@@ -269,10 +282,20 @@ class FittedData(Module):
 
     @property
     def survival_limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper limits of coordinates beyond which episodes ended, (m,) each."""
+        """Lower and upper limits of coordinates beyond which episodes ended, (m,) each.
+
+        Coordinates without such limits get limits beyond which the motion is not understood, as at
+        an end stop. Plans that must last do not go there either.
+        """
         m, outcomes = self.problem.states.dimension, self.outcomes
-        survived = np.concatenate([self.points[:, :m], outcomes[~self.ended]])
-        low, high = survival_limits(survived, outcomes[self.ended], self.points[0, :m])
+        states, starts = self.points[:, :m], np.concatenate([[True], self.ended[:-1]])
+        centre = np.mean(states[starts], axis=0)
+        survived = np.concatenate([states, outcomes[~self.ended]])
+        low, high = survival_limits(survived, outcomes[self.ended], centre)
+        understood = np.concatenate([states[~self.excluded], outcomes[~self.excluded]])
+        others = survival_limits(understood, outcomes[self.excluded], centre)
+        free = np.isinf(low) & np.isinf(high)
+        low, high = (np.where(free, *each) for each in zip(others, (low, high), strict=True))
         for axis in self.box.periodic:
             low[axis], high[axis] = -np.inf, np.inf
         return low, high
@@ -286,8 +309,16 @@ class FittedData(Module):
         Returns:
             The shorter data.
         """
-        names = ("points", "rewards", "increments", "ended")
+        names = ("points", "rewards", "increments", "ended", "excluded")
         return dataclasses.replace(self, **{name: getattr(self, name)[:count] for name in names})
+
+    def with_all_rows(self) -> "FittedData":
+        """Return the same data with no row excluded.
+
+        Returns:
+            The data.
+        """
+        return dataclasses.replace(self, excluded=np.zeros(len(self), bool))
 
     @property
     def middle_action(self) -> Float[np.ndarray, " q"]:

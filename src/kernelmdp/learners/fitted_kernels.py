@@ -7,7 +7,6 @@ kernels that are chosen with the data they are used on.
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -15,28 +14,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
-from kernelmdp.errors import ApproximationWarning
 from kernelmdp.gp.fitting import prior_median
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.fitted_state import FittedState
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
-from kernelmdp.learners.model_wrappers import ClippedReward, RescaledModel
-from kernelmdp.learners.refitting import better_predictor, refitted
-from kernelmdp.mdp import MDP, Episode, Problem
+from kernelmdp.learners.model_wrappers import CentredReward, ClippedReward, RescaledModel
+from kernelmdp.learners.refitting import refitted
+from kernelmdp.learners.surprises import surprising_steps, warn_if_surprised
+from kernelmdp.mdp import MDP, Episode, Model, Problem
 from kernelmdp.mdp.prediction_errors import prediction_errors
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.types import Key
 
 #: Columns for the errors of the last episode's prediction, one step and several steps ahead.
 ERROR_COLUMNS = ("one_step_error", "rollout_error")
-#: A model is surprised by an episode if it predicted it so many times worse than each of the last
-#: ``SURPRISE_MEMORY`` ones. Errors of an explored system vary by less.
-SURPRISE_FACTOR = 5.0
-#: Number of earlier episodes that an episode is compared with.
-SURPRISE_MEMORY = 3
-#: Errors below this share of the change of the state are no surprise, as plans bear them.
-SURPRISE_ERROR = 0.3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,9 +82,16 @@ class FittedKernels(Learner):
 
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
         settings, before = self.settings, state.data
-        data = before.with_episode(episode)
+        excluded = None
         if len(before) and len(episode) > 1:
-            state = _with_errors(state, prediction_errors(self.mean(state), episode))
+            errors = prediction_errors(self.mean(state), episode)
+            warn_if_surprised(errors, state.errors, settings)
+            if before.learns_termination:
+                # Plans that must last do not go where steps are left out. Others might.
+                excluded = surprising_steps(errors, settings)
+            numbers = [[errors.one_step, errors.rollout]]
+            state = dataclasses.replace(state, errors=np.concatenate([state.errors, numbers]))
+        data = before.with_episode(episode, excluded)
         refit_at = state.fitted_at + max(
             settings.refit_rows, settings.refit_growth * state.fitted_at
         )
@@ -100,14 +99,14 @@ class FittedKernels(Learner):
         after = dataclasses.replace(state, data=data)
         if not box_changed and len(data) < refit_at:
             return after
-        return better_predictor(refitted(after), after, rows=len(data) - len(before))
+        return refitted(after, rows=len(data) - len(before))
 
     def mean(self, state: FittedState) -> MDP:
         return self._limited(state, state.data.problem.mdp(state.beliefs.mean()))
 
     def pessimistic(self, state: FittedState, *, deviations: float) -> MDP:
         data = state.data
-        if data.problem.reward is not None or not len(data):
+        if data.problem.reward is not None or not len(data) or state.has_one_reward:
             return self.mean(state)
         mdp = super().pessimistic(state, deviations=deviations)
         highest = jnp.asarray(state.reward_limits[1])
@@ -163,21 +162,10 @@ class FittedKernels(Learner):
         if data.problem.reward is not None or not len(data):
             return mdp
         low, high = state.reward_range
-        return replace_fields(
-            mdp, model=ClippedReward(mdp.model, jnp.asarray(low), jnp.asarray(high))
-        )
-
-
-def _with_errors(state: FittedState, errors: tuple[float, float]) -> FittedState:
-    """Append the errors of an episode's prediction, and warn if they are a surprise."""
-    earlier = state.errors[-SURPRISE_MEMORY:, 0]
-    usual = max(SURPRISE_FACTOR * float(earlier.max(initial=0.0)), SURPRISE_ERROR)
-    if len(earlier) == SURPRISE_MEMORY and errors[0] > usual:
-        warnings.warn(
-            f"the model predicted an episode badly: the error of a step was {errors[0]:.2g} of the "
-            f"change of the state, before that at most {earlier.max():.2g}; either the system has "
-            "changed, or the episode went where it is not known",
-            ApproximationWarning,
-            stacklevel=4,
-        )
-    return dataclasses.replace(state, errors=np.concatenate([state.errors, [errors]]))
+        model: Model = ClippedReward(mdp.model, jnp.asarray(low), jnp.asarray(high))
+        if data.learns_termination:
+            # Without a loss it has no effect. It is there so that one compiled program serves all.
+            loss = 4 * data.settings.centring * abs(high) if state.has_one_reward else 0.0
+            low_limits, high_limits = map(jnp.asarray, data.survival_limits)
+            model = CentredReward(model, low_limits, high_limits, jnp.asarray(loss))
+        return replace_fields(mdp, model=model)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from kernelmdp.errors import ArgumentError
 from kernelmdp.gp.fit_config import (
     INDUCING,
     SEARCH,
@@ -63,6 +64,33 @@ class FittedSettings(Settings):
     comparison_rows: int = setting(
         40, "Rows on which new and old parameters are compared, if an episode has fewer."
     )
+    surprise_error: float = setting(
+        0.3,
+        "Errors below this share of the change of the state are no surprise, as plans bear them.",
+    )
+    surprise_factor: float = setting(
+        5.0,
+        "A model is surprised by an episode that it predicted so many times worse than each of the "
+        "last ones. Errors of an explored system vary by less.",
+    )
+    surprise_memory: int = setting(
+        3, "Number of earlier episodes that an episode is compared with."
+    )
+    outlier_factor: float = setting(
+        10.0,
+        "A step is surprising if its error exceeds that of three quarters of its episode by this "
+        "factor. Errors of smooth motion vary by less. Settled on InvertedPendulum-v5, seed 0.",
+    )
+    outlier_steps: int = setting(
+        5,
+        "Number of steps after a surprising one that are left out with it. A collision lasts "
+        "some steps.",
+    )
+    outlier_share: float = setting(
+        0.25,
+        "Largest share of surprising steps in an episode. If there are more, the model is at fault "
+        "and not the steps.",
+    )
     trend_noise: float = setting(
         1.2,
         "An output has a linear trend if the trend leaves residuals of at most this many standard "
@@ -95,6 +123,12 @@ class FittedSettings(Settings):
         10.0,
         "The reward of a terminal step is left out of the reward's regression if it differs from "
         "the mean by at most so many steps' rewards. Termination itself loses far more.",
+    )
+    centring: float = setting(
+        0.0005,
+        "Share of its reward that a step loses at a survival limit, if all steps earn the same. It "
+        "only decides between plans that last equally long. Settled on CartPole-v1 and "
+        "InvertedPendulum-v5, where a larger one makes carts drift.",
     )
     continuation_threshold: float = setting(
         0.75,
@@ -166,6 +200,8 @@ class FittedSettings(Settings):
             "fit_rows",
             "refit_rows",
             "comparison_rows",
+            "surprise_memory",
+            "outlier_steps",
             "trend_rows",
         ):
             integer(name, getattr(self, name), least=1)
@@ -173,12 +209,18 @@ class FittedSettings(Settings):
         for name in (
             "refit_growth",
             "refit_tolerance",
+            "surprise_error",
+            "surprise_factor",
+            "outlier_factor",
             "trend_noise",
             "extrapolation_margin",
             "flat_reward_threshold",
             "reward_extension",
             "terminal_reward_steps",
+            "centring",
             "continuation_threshold",
             "increment_unit",
         ):
             positive_number(name, getattr(self, name))
+        if not 0 <= self.outlier_share < 1:
+            raise ArgumentError("outlier_share", "at least 0 and below 1", self.outlier_share)

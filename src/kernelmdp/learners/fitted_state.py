@@ -55,11 +55,11 @@ class FittedState(Module):
         if reward is None:
             x, y = data.reward_rows
             reward = _posterior(data, data.reward_family, self.reward_logs, x, y[:, None], True)
-        residuals = data.residuals(self.trend)
+        rows = data.motion_rows(self.trend)
         return Beliefs(
             reward=reward,
             transition=_posterior(
-                data, self.dynamics_family, self.dynamics_logs, data.points, residuals, False
+                data, self.dynamics_family, self.dynamics_logs, *rows, scalar=False
             ),
             offset=TrendMean(jnp.asarray(self.trend[1:]), jnp.asarray(self.trend[0])),
             scale=jnp.asarray(data.scale),
@@ -98,9 +98,8 @@ class FittedState(Module):
         noise and termination loses rewards, the interval is that number.
         """
         data = self.data
-        noise = self.noises[0].standard_deviations(1)[0]
         rewards = data.reward_rows[1]
-        if data.termination_costs and np.std(rewards) <= data.settings.trend_noise * noise:
+        if self.has_one_reward:
             return (float(np.mean(rewards)),) * 2
         if data.problem.reward_bounds is not None:
             return data.problem.reward_bounds
@@ -108,6 +107,17 @@ class FittedState(Module):
         if not data.termination_costs:
             extension = max(extension, float(data.reward_family.sizes[0]))
         return float(rewards.min()) - extension, float(rewards.max()) + extension
+
+    @property
+    def has_one_reward(self) -> bool:
+        """Whether all that matters is to last: termination costs, and steps earn one number.
+
+        There is nothing to fear from such a reward. A plan that stays where it was observed would
+        repeat the episodes that ended.
+        """
+        noise = self.noises[0].standard_deviations(1)[0]
+        spread = float(np.std(self.data.reward_rows[1]))
+        return self.data.termination_costs and spread <= self.data.settings.trend_noise * noise
 
     @functools.cached_property
     def reward_limits(self) -> tuple[float, float]:

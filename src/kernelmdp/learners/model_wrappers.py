@@ -54,6 +54,38 @@ class PessimisticReward(Model):
         return prediction._replace(reward=prediction.reward - penalty)
 
 
+class CentredReward(Model):
+    """A model whose rewards are a little lower near survival limits.
+
+    Where all steps earn the same, all plans that last to their horizon are equal. One that stays
+    away from the limits can last longest after it. In the inner half between the limits all states
+    are equal, because limits are not known exactly. A pole that is held a little off its balance
+    drives its cart away.
+
+    Attributes:
+        model: The model.
+        low: Lower limits of the coordinates; −∞ where there is none.
+        high: Upper limits.
+        loss: Four times what a step at a limit loses.
+    """
+
+    model: Model
+    low: Float[Array, " m"]
+    high: Float[Array, " m"]
+    loss: Float[Array, ""]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
+        prediction = self.model(points)
+        limited = jnp.isfinite(self.low) & jnp.isfinite(self.high)
+        low, high = (jnp.where(limited, end, 0.0) for end in (self.low, self.high))
+        half_width = jnp.where(limited, (high - low) / 2, 1.0)
+        states = points[:, : low.shape[0]].astype(low.dtype)
+        distances = jnp.abs(states - (low + high)[None, :] / 2) / half_width[None, :]
+        beyond = jnp.where(limited[None, :], jnp.maximum(distances - 0.5, 0.0), 0.0)
+        loss = self.loss * jnp.sum(beyond**2, axis=1)
+        return prediction._replace(reward=prediction.reward - loss.astype(points.dtype))
+
+
 class RescaledModel(Model):
     """A model whose balls in units of ``scale`` become ellipsoids in units of the state.
 
@@ -95,6 +127,11 @@ class TerminationModel(Module):
     threshold: Float[Array, ""]
     low: Float[Array, " m"]
     high: Float[Array, " m"]
+
+    @property
+    def limits(self) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Lower and upper limits of the coordinates; infinite where there is none."""
+        return self.low, self.high
 
     def __call__(
         self, points: Float[Array, "n d"], after: Float[Array, "n m"]

@@ -4,7 +4,7 @@ import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from kernelmdp.gp.fitting import fit, fitting_blocks, linear_trend
 from kernelmdp.gp.hyperpriors import HyperPrior
@@ -14,7 +14,31 @@ from kernelmdp.learners.fitted_state import FittedState, is_flat_reward
 from kernelmdp.types import Key
 
 
-def refitted(state: FittedState) -> FittedState:
+def refitted(state: FittedState, *, rows: int) -> FittedState:
+    """Fit all parameters of a state to its data, and keep old ones that predict better.
+
+    If rows are excluded, parameters are also fitted to all rows. All rows are used again if the
+    rest is then predicted as well.
+
+    Args:
+        state: The state. Its parameters are the starts of the searches.
+        rows: Number of the last rows that are new, such as an episode.
+
+    Returns:
+        The state with the parameters that predict best.
+    """
+    chosen = better_predictor(fitted_state(state), state, rows=rows)
+    if not state.data.excluded.any() or not _comparable(state, rows):
+        return chosen
+    everything = dataclasses.replace(state, data=state.data.with_all_rows())
+    everything = better_predictor(fitted_state(everything), everything, rows=rows)
+    used = ~state.data.excluded
+    errors, all_errors = (_held_out_errors(each, rows, used)[0] for each in (chosen, everything))
+    as_good = all_errors <= state.data.settings.refit_tolerance * errors
+    return everything if as_good.all() else chosen
+
+
+def fitted_state(state: FittedState) -> FittedState:
     """Fit all parameters of a state to its data.
 
     Args:
@@ -30,7 +54,7 @@ def refitted(state: FittedState) -> FittedState:
         data,
         state.dynamics_family,
         settings.dynamics_prior,
-        (data.points, data.residuals(state.trend)),
+        data.motion_rows(state.trend),
         state.dynamics_logs,
         key,
     )
@@ -62,18 +86,17 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
     trend.
     """
     data, settings = state.data, state.data.settings
-    n, d = data.points.shape
+    points, increments = data.points[~data.excluded], data.increments[~data.excluded]
+    n, d = points.shape
     if not state.fitted_at or n < settings.trend_rows * (d + 1):
         return np.zeros_like(state.trend)
     low, high = data.bounds
     middle, width = (low + high) / 2, np.maximum(high - low, LEAST_WIDTH)
     not_periodic = np.array([j not in data.box.periodic for j in range(d)])
-    line = linear_trend(
-        (data.points - middle) / width * not_periodic, data.increments, config=settings.trend
-    )
+    line = linear_trend((points - middle) / width * not_periodic, increments, config=settings.trend)
     slopes = line[1:] * (not_periodic / width)[:, None]
     trend = np.concatenate([(line[0] - middle @ slopes)[None, :], slopes])
-    residuals = data.increments - trend[0] - data.points @ trend[1:]
+    residuals = increments - trend[0] - points @ trend[1:]
     noise = state.noises[1].standard_deviations(residuals.shape[1])
     return trend * (np.sqrt(np.mean(residuals**2, axis=0)) <= settings.trend_noise * noise)
 
@@ -93,12 +116,11 @@ def better_predictor(new: FittedState, old: FittedState, *, rows: int) -> Fitted
     Returns:
         The new state, with some of its parameters replaced by the old ones.
     """
-    settings, count = new.data.settings, len(new.data)
-    rows = max(rows, settings.comparison_rows)
-    if not old.fitted_at or count < 2 * rows:
+    settings = new.data.settings
+    if not _comparable(old, rows):
         return new
     (new_states, new_reward), (old_states, old_reward) = (
-        _held_out_errors(state, rows) for state in (new, old)
+        _held_out_errors(state, rows, ~new.data.excluded) for state in (new, old)
     )
     worse = new_states > settings.refit_tolerance * old_states
     worse_reward = new_reward > settings.refit_tolerance * old_reward
@@ -110,9 +132,21 @@ def better_predictor(new: FittedState, old: FittedState, *, rows: int) -> Fitted
     )
 
 
-def _held_out_errors(state: FittedState, rows: int) -> tuple[Float[np.ndarray, " m"], float]:
-    """Root mean square errors of next states (m,) and rewards, on the last rows of the data."""
+def _comparable(state: FittedState, rows: int) -> bool:
+    """Whether parameters can be compared: without the compared rows, half of the data are left."""
+    rows = max(rows, state.data.settings.comparison_rows)
+    return bool(state.fitted_at) and len(state.data) >= 2 * rows
+
+
+def _held_out_errors(
+    state: FittedState, rows: int, used: Bool[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " m"], float]:
+    """Root mean square errors of next states (m,) and rewards, on the last rows of the data.
+
+    Next states are compared only in rows that are ``used``.
+    """
     data = state.data
+    rows = max(rows, data.settings.comparison_rows)
     trial = dataclasses.replace(state, data=data.head(len(data) - rows))
     points = data.points[-rows:]
     # All episodes are padded to the same length. Then one compiled program serves them.
@@ -120,7 +154,8 @@ def _held_out_errors(state: FittedState, rows: int) -> tuple[Float[np.ndarray, "
     padded = np.pad(points, ((0, missing), (0, 0)), mode="edge")
     prediction = data.problem.mdp(trial.beliefs.mean()).model(jnp.asarray(padded))
     increments = np.asarray(prediction.state)[:rows] - points[:, : data.increments.shape[1]]
-    errors = np.sqrt(np.mean((increments - data.increments[-rows:]) ** 2, axis=0))
+    squares = (increments - data.increments[-rows:])[used[-rows:]] ** 2
+    errors = np.sqrt(np.sum(squares, axis=0) / max(len(squares), 1))
     if data.problem.reward is not None:
         return errors, 0.0
     reward_errors = np.asarray(prediction.reward)[:rows] - data.rewards[-rows:]

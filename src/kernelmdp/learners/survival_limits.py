@@ -8,6 +8,10 @@ and the first one beyond it are close together.
 import numpy as np
 from jaxtyping import Bool, Float
 
+#: A limit that a single end explains must be at least this share as far from the centre as its
+#: mirror image. Limits of most plants are symmetric, and a limit that is not may cost many plans.
+MIRROR_SHARE = 0.5
+
 
 def survival_limits(
     survived: Float[np.ndarray, "n m"], ended: Float[np.ndarray, "e m"], centre: np.ndarray
@@ -16,8 +20,9 @@ def survival_limits(
 
     A limit explains an end if the last state lies beyond all states that episodes survived. It is
     accepted if it is the only explanation of an end. It is also accepted if it explains ends that
-    no accepted one does: at least two, or one if its mirror image is accepted. It lies half way
-    between the states that were survived and the nearest end.
+    no accepted one does: at least two, or one if its mirror image is accepted and lies at most
+    twice as far from the centre. It lies half way between the states that were survived and the
+    nearest end.
 
     Until a state beyond it is survived, the mirror image of a limit is a limit too: most plants are
     symmetric about where they start, and to find each limit costs an episode.
@@ -41,11 +46,13 @@ def survival_limits(
     most = survived.max(axis=0)
     explains = ended > most
     accepted = _accepted(explains, (ended - most) / np.maximum(np.ptp(survived, axis=0), 1e-12))
-    left = ~explains[:, accepted].any(axis=1)
-    accepted |= explains[left].any(axis=0) & np.roll(accepted, m)
     nearest = np.min(np.where(explains, ended, np.inf), axis=0, initial=np.inf)
-    limits = np.where(accepted, (most + nearest) / 2, np.inf)
-    mirrored = np.roll(limits, m) + 2 * np.concatenate([-centre, centre])
+    limits, middle = (most + nearest) / 2, np.concatenate([-centre, centre])
+    left = ~explains[:, accepted].any(axis=1)
+    near_mirror = limits - middle >= MIRROR_SHARE * np.roll(limits - middle, m)
+    accepted |= explains[left].any(axis=0) & np.roll(accepted, m) & near_mirror
+    limits = np.where(accepted, limits, np.inf)
+    mirrored = np.roll(limits, m) + 2 * middle
     limits = np.where(~accepted & (mirrored > most), mirrored, limits)
     return -limits[:m], limits[m:]
 

@@ -1,5 +1,7 @@
 """How well an MDP predicted an episode that it was not learned from."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,21 @@ from kernelmdp.numerics.modules import jit
 ROLLOUT_STEPS = 10
 
 
-def prediction_errors(mdp: MDP, episode: Episode) -> tuple[float, float]:
+class PredictionErrors(NamedTuple):
+    """Errors of predicted states, in units of the change of the state over as many steps.
+
+    Attributes:
+        one_step: Root mean square over steps and coordinates, one step ahead.
+        rollout: The same, ``ROLLOUT_STEPS`` ahead; NaN if the episode is too short.
+        steps: For every step, the error one step ahead of the worst coordinate, (n,).
+    """
+
+    one_step: float
+    rollout: float
+    steps: Float[np.ndarray, " n"]
+
+
+def prediction_errors(mdp: MDP, episode: Episode) -> PredictionErrors:
     """Measure the errors of predicted states, one step and ``ROLLOUT_STEPS`` steps ahead.
 
     Predictions are those of the mean, with the actions of the episode. The unit is the change of
@@ -26,8 +42,7 @@ def prediction_errors(mdp: MDP, episode: Episode) -> tuple[float, float]:
         episode: The episode, of at most H periods.
 
     Returns:
-        Both errors: root mean squares over steps and coordinates. The second is NaN if the episode
-        is too short.
+        The errors.
 
     >>> import kernelmdp as km
     >>> from kernelmdp.mdp import play
@@ -35,7 +50,7 @@ def prediction_errors(mdp: MDP, episode: Episode) -> tuple[float, float]:
     >>> env, key = km.make("cartpole-swingup"), jax.random.key(0)
     >>> policy = UniformPolicy(env.mdp.actions, key)
     >>> episode = play(env.mdp, policy, env.draw_start(key), key=key)
-    >>> [round(error, 6) for error in prediction_errors(env.mdp, episode)]  # it has no noise
+    >>> [round(error, 6) for error in prediction_errors(env.mdp, episode)[:2]]  # it has no noise
     [0.0, 0.0]
     """
     states, actions = np.asarray(episode.states), np.asarray(episode.actions)
@@ -45,12 +60,14 @@ def prediction_errors(mdp: MDP, episode: Episode) -> tuple[float, float]:
     padded = np.pad(actions, ((0, missing), (0, 0)), mode="edge")
     starts = np.pad(states[:-1], ((0, mdp.horizon - count), (0, 0)), mode="edge")
     first, last = _predicted(mdp, jnp.asarray(starts), jnp.asarray(padded))
-    one_step = _relative_error(mdp, np.asarray(first)[:count], states[:-1], states[1:])
+    squares = _squared_errors(mdp, np.asarray(first)[:count], states[:-1], states[1:])
+    one_step, steps = _root_mean(squares), np.sqrt(squares.max(axis=1, initial=0.0))
     length = count - ROLLOUT_STEPS + 1
     if length < 1:
-        return one_step, float("nan")
-    after = states[ROLLOUT_STEPS:]
-    return one_step, _relative_error(mdp, np.asarray(last)[:length], states[:length], after)
+        return PredictionErrors(one_step, float("nan"), steps)
+    predicted, after = np.asarray(last)[:length], states[ROLLOUT_STEPS:]
+    rollout = _root_mean(_squared_errors(mdp, predicted, states[:length], after))
+    return PredictionErrors(one_step, rollout, steps)
 
 
 @jit
@@ -69,13 +86,18 @@ def _predicted(
     return first, last
 
 
-def _relative_error(
+def _squared_errors(
     mdp: MDP, predicted: np.ndarray, before: np.ndarray, after: np.ndarray
-) -> float:
+) -> np.ndarray:
+    """Squared errors of n predictions, for each coordinate in units of its mean squared change."""
     difference = mdp.states.difference
     errors, changes = (
-        np.mean(np.asarray(difference(jnp.asarray(after), jnp.asarray(each))) ** 2, axis=0)
+        np.asarray(difference(jnp.asarray(after), jnp.asarray(each))) ** 2
         for each in (predicted, before)
     )
-    moved = changes > 0
-    return float(np.sqrt(np.mean(errors[moved] / changes[moved]))) if moved.any() else 0.0
+    unit = np.mean(changes, axis=0)
+    return errors[:, unit > 0] / unit[unit > 0]
+
+
+def _root_mean(squares: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(squares))) if squares.size else 0.0

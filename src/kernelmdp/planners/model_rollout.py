@@ -72,8 +72,9 @@ def rollout_returns(
         noise: P draws of the transition's noise, (T, P, m). None means no noise.
         optimism: One of ``OPTIMISM``.
         terminal_velocity_penalty: For MDPs with termination, the largest share of a step's reward
-            that is subtracted if the state changes in the last step. Among plans with equal
-            returns, a plan that ends at rest is likeliest to last.
+            that is subtracted if the state changes in the last step, or if it would soon be near a
+            limit of its coordinates, changing on like that. Among plans with equal returns, a plan
+            that ends at rest far from limits is likeliest to last.
 
     Returns:
         The returns, (n,).
@@ -97,20 +98,22 @@ def rollout_returns(
             return (after, total + jnp.where(active, rewards, 0.0), None), None
         after = jnp.where(ended[:, None], states, after)
         earned = jnp.where(active & ~ended, rewards, 0.0)
-        squared_change = mdp.states.difference(after, states) ** 2
-        return (after, total + earned, ended | _ends(mdp, points, after)), (earned, squared_change)
+        change = mdp.states.difference(after, states)
+        return (after, total + earned, ended | _ends(mdp, points, after)), (earned, change)
 
     active = period + jnp.arange(steps) < mdp.horizon
     inputs = (jnp.moveaxis(actions, 1, 0), jnp.moveaxis(hallucinated_control, 1, 0), noise, active)
     states = jnp.broadcast_to(start[None, :], (rows, start.shape[0]))
     ended = None if mdp.termination is None else jnp.zeros(rows, bool)
     initial = (states, jnp.zeros(rows, states.dtype), ended)
-    (_, total, _), path = jax.lax.scan(one_step, initial, inputs)
+    (last, total, _), path = jax.lax.scan(one_step, initial, inputs)
     if path is not None and terminal_velocity_penalty:
-        earned, squared_changes = path
-        typical = jnp.mean(squared_changes, axis=(0, 1)) + 1e-12
-        speed = jnp.sum(squared_changes[-1] / typical[None, :], axis=1)
-        total = total - terminal_velocity_penalty * jnp.mean(jnp.abs(earned)) * speed / (1 + speed)
+        earned, changes = path
+        typical = jnp.mean(changes**2, axis=(0, 1)) + 1e-12
+        unrest = jnp.sum(changes[-1] ** 2 / typical[None, :], axis=1)
+        unrest += _nearness_to_limits(mdp, last + steps * changes[-1])
+        loss = terminal_velocity_penalty * unrest / (1 + unrest)
+        total = total - jnp.mean(jnp.abs(earned)) * loss
     return jnp.mean(total.reshape(count, particles), axis=1)
 
 
@@ -140,6 +143,20 @@ def rollout_step(
     after = mdp.states.nearest(after)
     never = jnp.zeros(states.shape[0], bool)
     return rewards, after, never if mdp.termination is None else _ends(mdp, points, after)
+
+
+def _nearness_to_limits(mdp: MDP, states: Float[Array, "N m"]) -> Float[Array, " N"]:
+    """The sum of squares of the coordinates, which are −1 and 1 at the limits of termination.
+
+    Coordinates without limits do not count.
+    """
+    limits = getattr(mdp.termination, "limits", None)
+    if limits is None:
+        return jnp.zeros(states.shape[0], states.dtype)
+    limited = jnp.isfinite(limits[0]) & jnp.isfinite(limits[1])
+    low, high = (jnp.where(limited, end, sign) for end, sign in zip(limits, (-1, 1), strict=True))
+    shares = (2 * states - (low + high)[None, :]) / (high - low)[None, :]
+    return jnp.sum(jnp.where(limited[None, :], shares**2, 0.0), axis=1).astype(states.dtype)
 
 
 def _ends(mdp: MDP, points: Array, after: Array) -> Bool[Array, " N"]:

@@ -49,6 +49,9 @@ class MPCPlanner(Planner):
         samples: Number of sequences that each iteration scores.
         elites: Number of the best sequences to which the distribution is fitted.
         iterations: Number of iterations of a search.
+        finite_iterations: The same for finite actions, which iLQR does not refine. With 2, the
+            planner loses CartPole-v1 with the true model in one game of six. With 4 it loses none
+            of twelve.
         reuse_fraction: Share of the elites that is tried again in the next iteration and period.
         exploration_fraction: Share of each iteration that is drawn from the initial distribution.
             Where rewards are sparse, the best sequences of the first iteration are those that do
@@ -112,10 +115,11 @@ class MPCPlanner(Planner):
     ilqr_regularisers: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0)
     ilqr_step_lengths: tuple[float, ...] = (1.0, 0.4, 0.1)
     minimum_share: float = 0.02
-    carry_over: float = 0.5
+    carry_over: float = 0.8
+    finite_iterations: int = 4
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "elites", "iterations", "first_rounds"):
+        for name in ("horizon", "elites", "iterations", "finite_iterations", "first_rounds"):
             integer(name, getattr(self, name), least=1)
         if self.particles is not None:
             integer("particles", self.particles, least=1)
@@ -191,7 +195,7 @@ class MPCPlanner(Planner):
             proposals=_proposals(
                 self, mdp.actions, hallucinated_dimension(mdp, self.optimism), steps
             ),
-            iterations=self.iterations,
+            iterations=self.finite_iterations if mdp.actions.finite else self.iterations,
             samples=self.samples,
             elites=self.elites,
             reused=max(1, round(self.reuse_fraction * self.elites)),
