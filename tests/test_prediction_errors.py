@@ -50,13 +50,17 @@ def test_errors_against_plain_loops():
             squares[0] += (played.states[t + steps] - state) ** 2
             squares[1] += (played.states[t + steps] - played.states[t]) ** 2
         errors.append(np.sqrt(np.mean(squares[0] / squares[1])))
-    np.testing.assert_allclose(prediction_errors(mdp, played), errors, rtol=1e-6)
+    measured = prediction_errors(mdp, played)
+    np.testing.assert_allclose(measured[:2], errors, rtol=1e-6)
+    changes = np.diff(played.states, axis=0)
+    wrong = 0.3 * np.abs(played.actions) / np.sqrt(np.mean(changes**2, axis=0))
+    np.testing.assert_allclose(measured.steps, wrong.max(axis=1), rtol=1e-6)
 
 
 def test_short_episodes_have_no_long_rollouts():
-    one_step, rollout = prediction_errors(linear(0.5), episode(1.0, steps=ROLLOUT_STEPS - 1))
-    assert one_step > 0.1
-    assert np.isnan(rollout)
+    errors = prediction_errors(linear(0.5), episode(1.0, steps=ROLLOUT_STEPS - 1))
+    assert errors.one_step > 0.1
+    assert np.isnan(errors.rollout)
 
 
 @pytest.fixture(scope="module")

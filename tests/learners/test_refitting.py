@@ -9,7 +9,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.learners import FittedKernels
-from kernelmdp.learners.refitting import better_predictor, refitted
+from kernelmdp.learners.refitting import better_predictor, fitted_state
 from kernelmdp.mdp import Episode, Problem
 
 KEY = jax.random.key(0)
@@ -65,7 +65,7 @@ def test_good_parameters_replace_bad_ones(states):
     bad = states.dynamics_logs.copy()
     bad[:, :3] = np.log(0.02)
     old = dataclasses.replace(states, dynamics_logs=bad)
-    new = better_predictor(refitted(old), old, rows=40)
+    new = better_predictor(fitted_state(old), old, rows=40)
     assert (np.abs(new.dynamics_logs - bad).max(axis=1) > 1).all()
 
 
@@ -78,6 +78,9 @@ def test_the_reward_of_a_terminal_step_is_left_out_of_the_regression():
     # All rewards that count are equal, so no other reward is hoped for or feared.
     assert state.reward_range == (1.0, 1.0)
     points = jnp.array([[0.0, 0.0, 0.0], [1.9, 1.9, 1.0]])
-    np.testing.assert_array_equal(learner.mean(state).model(points).reward, 1.0)
-    low = learner.pessimistic(state, deviations=1.0).model(points).reward
-    assert (low <= 1.0).all()
+    # Of two plans that last, the one far from the limits is a little better.
+    rewards = np.asarray(learner.mean(state).model(points).reward)
+    np.testing.assert_allclose(rewards, 1.0, atol=0.01)
+    # There is nothing to fear from one reward, so the careful plan is the same.
+    careful = learner.pessimistic(state, deviations=1.0).model(points).reward
+    np.testing.assert_array_equal(careful, rewards)

@@ -47,3 +47,11 @@ def test_of_two_explanations_the_closer_one_is_taken_after_two_ends():
     low, high = survival_limits(survived, both, np.zeros(2))
     np.testing.assert_allclose(high, [0.2, np.inf])
     np.testing.assert_allclose(low, [-0.2, -np.inf])
+
+
+def test_a_single_end_near_the_centre_does_not_explain_what_its_mirror_image_does():
+    """A cart's track ends at 2.4. Its pole fell at 0.13 to the left, which is no end of a track."""
+    survived = np.array([[0.0, 0.0], [2.38, 0.1], [-0.1, -0.1]])
+    ended = np.array([[2.42, 0.0], [-0.13, 0.22]])
+    low, high = survival_limits(survived, ended, np.zeros(2))
+    np.testing.assert_allclose((low[0], high[0]), (-2.4, 2.4))

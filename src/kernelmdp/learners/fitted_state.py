@@ -115,7 +115,7 @@ class FittedState(Module):
         There is nothing to fear from such a reward. A plan that stays where it was observed would
         repeat the episodes that ended.
         """
-        noise = self.noises[0].standard_deviations(1)[0]
+        noise = float(self.noises[0].standard_deviations(1)[0])
         spread = float(np.std(self.data.reward_rows[1]))
         return self.data.termination_costs and spread <= self.data.settings.trend_noise * noise
 

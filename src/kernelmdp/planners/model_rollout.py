@@ -72,9 +72,9 @@ def rollout_returns(
         noise: P draws of the transition's noise, (T, P, m). None means no noise.
         optimism: One of ``OPTIMISM``.
         terminal_velocity_penalty: For MDPs with termination, the largest share of a step's reward
-            that is subtracted if the state changes in the last step, or if it would soon be near a
-            limit of its coordinates, changing on like that. Among plans with equal returns, a plan
-            that ends at rest far from limits is likeliest to last.
+            that is subtracted if the state changes in the last step. So is nearness to limits of
+            termination, if the state went on changing like that. Among plans with equal returns, a
+            plan that ends at rest far from limits is likeliest to last.
 
     Returns:
         The returns, (n,).

@@ -71,7 +71,7 @@ class MPCPlanner(Planner):
             planner fails on the noisy cart-pole with the true model. With 4 it succeeds.
         terminal_velocity_penalty: Where episodes may end, the share of a step's reward that changes
             of the state in the last step of a plan may cost. Among plans with equal returns, one
-            that ends at rest lasts longest.
+            that ends at rest and far from limits lasts longest.
         ilqr_regularisers: Penalties on changes of the decisions in iLQR, in units of the mean
             reward for a large change. They range from a free step to one that hardly moves.
         ilqr_step_lengths: Step lengths that iLQR tries with each regulariser.
