@@ -1,4 +1,4 @@
-"""Print what agents reached on the plants, from the files of run.py.
+"""Print what agents reached on the plants and tasks, from the files of run.py.
 
     .venv/bin/python benchmarks/control/plants/table.py runs/plants
 
@@ -28,6 +28,7 @@ import warnings
 import gymnasium
 import numpy as np
 from catalogue import DEVELOPMENT, HELD_BACK, PLANTS
+from task_table import task_tables
 
 REFERENCE = pathlib.Path(__file__).parent / "reference.json"
 LEVEL, SLACK, UNSAFE = 0.95, 0.10, -0.5
@@ -122,14 +123,16 @@ def main() -> None:
     if chosen.folder is None:
         print(overview(reference))
         return
+    runs = read(chosen.folder, chosen.partial)
+    if chosen.labels is not None:
+        runs = {label: plants for label, plants in runs.items() if label in chosen.labels}
     table = {
         label: {
             plant: [measures(run, reference[plant]) for run in plants[plant]]
             for plant in PLANTS
             if plant in plants
         }
-        for label, plants in read(chosen.folder, chosen.partial).items()
-        if chosen.labels is None or label in chosen.labels
+        for label, plants in runs.items()
     }
     for group, names in (("development", DEVELOPMENT), ("held back", HELD_BACK)):
         groups = {
@@ -146,6 +149,8 @@ def main() -> None:
             print(f"\n### {label}, {group}\n\n{header('plant')}")
             for plant, rows in plants.items():
                 print(line(plant, rows))
+    if tasks := task_tables(runs):
+        print(f"\n## Tasks\n\n{tasks}")
 
 
 if __name__ == "__main__":
