@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.agents.evaluation import Evaluation, is_loss
+from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
 from kernelmdp.errors import ApproximationWarning, ArgumentError
 
 
@@ -78,7 +78,7 @@ def test_a_controller_that_is_as_good_is_followed(agent):
 def test_a_loss_is_more_than_chance(returns, unit, worse):
     newest, best = Evaluation(2, np.array(returns)), Evaluation(1, np.ones(3))
     with pytest.warns(ApproximationWarning) if worse else contextlib.nullcontext():
-        assert is_loss(newest, best, seen=np.array([1.0 - unit, 1.0])) == worse
+        assert warn_of_loss(newest, best, seen=np.array([1.0 - unit, 1.0])) == worse
 
 
 def test_without_an_environment_there_is_nothing_to_play():

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from kernelmdp.agents.config import AgentConfig, signature_with
-from kernelmdp.agents.evaluation import Evaluation, is_loss
+from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
 from kernelmdp.agents.promise import DRAWS, Promise
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
@@ -434,7 +434,7 @@ class Agent(abc.ABC):
         returns = self.system.evaluate(policy, seeds=range(seed, seed + episodes))
         newest = Evaluation(self.episode, returns)
         totals = np.array([episode.total for episode in self.history])
-        if self.best is not None and is_loss(newest, self.best, seen=totals):
+        if self.best is not None and warn_of_loss(newest, self.best, seen=totals):
             self.follows_best, self._greedy = True, None
         elif self.best is None or newest.mean >= self.best.mean:
             self.best, self._best_state = newest, self.state

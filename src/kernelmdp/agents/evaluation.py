@@ -45,7 +45,9 @@ class Evaluation:
         return f"after {self.episode} episodes: {numbers} (mean of {count} returns, standard error)"
 
 
-def is_loss(newest: Evaluation, best: Evaluation, *, seen: Float[np.ndarray, " episodes"]) -> bool:
+def warn_of_loss(
+    newest: Evaluation, best: Evaluation, *, seen: Float[np.ndarray, " episodes"]
+) -> bool:
     """Decide whether a controller is much worse than the best one, and warn if it is.
 
     Args:

@@ -165,7 +165,6 @@ class FittedKernels(Learner):
         model: Model = ClippedReward(mdp.model, jnp.asarray(low), jnp.asarray(high))
         if data.learns_termination:
             # Without a loss it has no effect. It is there so that one compiled program serves all.
-            loss = 4 * data.settings.centring * abs(high) if state.has_one_reward else 0.0
-            low_limits, high_limits = map(jnp.asarray, data.survival_limits)
-            model = CentredReward(model, low_limits, high_limits, jnp.asarray(loss))
+            loss = data.settings.centring * abs(high) if state.has_one_reward else 0.0
+            model = CentredReward(model, *state.termination.limits, loss=jnp.asarray(loss))
         return replace_fields(mdp, model=model)

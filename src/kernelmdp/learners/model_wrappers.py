@@ -66,7 +66,7 @@ class CentredReward(Model):
         model: The model.
         low: Lower limits of the coordinates; −∞ where there is none.
         high: Upper limits.
-        loss: Four times what a step at a limit loses.
+        loss: What a step at a limit loses.
     """
 
     model: Model
@@ -81,8 +81,8 @@ class CentredReward(Model):
         half_width = jnp.where(limited, (high - low) / 2, 1.0)
         states = points[:, : low.shape[0]].astype(low.dtype)
         distances = jnp.abs(states - (low + high)[None, :] / 2) / half_width[None, :]
-        beyond = jnp.where(limited[None, :], jnp.maximum(distances - 0.5, 0.0), 0.0)
-        loss = self.loss * jnp.sum(beyond**2, axis=1)
+        outer = jnp.where(limited[None, :], jnp.maximum(2 * distances - 1, 0.0), 0.0)
+        loss = self.loss * jnp.sum(outer**2, axis=1)
         return prediction._replace(reward=prediction.reward - loss.astype(points.dtype))
 
 

@@ -78,7 +78,7 @@ class MPCPlanner(Planner):
         minimum_share: For finite actions, the share of the uniform distribution in a fit, so that
             no action dies out.
         carry_over: For finite actions, the share of the probabilities that carries over to the next
-            period.
+            period. With 0.8 rather than 0.5, carts of CartPole-v1 stay nearer to the middle.
 
     >>> from kernelmdp import Box
     >>> from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
