@@ -8,6 +8,7 @@ import pytest
 import kernelmdp as km
 from kernelmdp.agents.exploration_record import ExplorationRecord
 from kernelmdp.errors import ArgumentError
+from kernelmdp.mdp import Episode
 from kernelmdp.mdp.evaluation import grid_value
 from kernelmdp.planners import MPCPlanner
 
@@ -104,6 +105,21 @@ def test_the_record_of_explorations():
     record.see_careful(4.0)  # half of what was promised, one episode later
     assert record.trust(0.2, 5.0) == pytest.approx(1.5 / 6)
     assert record.improvement == 2.0
+
+
+def test_nothing_tells_plans_apart_until_rewards_differ_or_an_episode_ends():
+    def episode(rewards, **ending):
+        rewards = np.asarray(rewards, float)
+        states = np.zeros((len(rewards) + 1, 1))
+        return Episode(states, np.zeros((len(rewards), 1)), rewards, states[1:], **ending)
+
+    for informative in (episode([-1, -2]), episode([-2, -2]), episode([-1], terminated=True)):
+        record = ExplorationRecord({})
+        record.see_steps(episode([-1, -1]))
+        record.see_steps(episode([-1, -1]))
+        assert not record.is_informed
+        record.see_steps(informative)
+        assert record.is_informed
 
 
 @pytest.mark.parametrize(

@@ -409,26 +409,22 @@ def test_what_cannot_be_planned():
     assert MPCPlanner().query_points(GLIDER) is None
 
 
-class Rail(Model):
-    """Ends of a rail at ±1, with limits that planners can read."""
-
-    limits: tuple[jax.Array, jax.Array]
-
-    def __call__(self, points, after):
-        return jnp.abs(after[:, 0]) > 1.0
-
-
 @pytest.mark.parametrize("informed", [True, False])
 def test_of_plans_that_last_the_one_far_from_limits_is_taken(informed):
     """A cart drifts towards the end of its rail, beyond the horizon of the plan."""
-    limits = (jnp.array([-1.0, -jnp.inf]), jnp.array([1.0, jnp.inf]))
-    ends = Rail(limits) if informed else (lambda points, after: jnp.abs(after[:, 0]) > 1.0)
 
     def drift(z):
         return jnp.stack([z[:, 0] + 0.02 * z[:, 1], z[:, 1] + 0.02 * z[:, 2]], axis=1)
 
     model = MeanModel(lambda z: jnp.ones(z.shape[0]), drift)
-    mdp = make(model, actions=FiniteSet([[-1.0], [1.0]]), termination=ends, horizon=40)
+    actions = FiniteSet([[-1.0], [1.0]])
+    mdp = make(
+        model,
+        actions=actions,
+        horizon=40,
+        termination=lambda points, after: jnp.abs(after[:, 0]) > 1.0,
+        signals={"nearness": lambda points, after: after[:, 0] ** 2} if informed else {},
+    )
     plan = dataclasses.replace(SMALL, horizon=10).plan(mdp, key=KEY)
     played = play(mdp, plan.policy, jnp.array([0.5, 0.5]), key=KEY)
     assert played.total == 40

@@ -3,6 +3,10 @@
 import dataclasses
 import math
 
+import numpy as np
+
+from kernelmdp.mdp import Episode
+
 
 @dataclasses.dataclass(frozen=True)
 class ExplorationRecord:
@@ -27,6 +31,22 @@ class ExplorationRecord:
     def improvement(self) -> float:
         """By how much the last careful episode exceeded all others; infinite before the second."""
         return self.totals.get("improvement", math.inf)
+
+    @property
+    def is_informed(self) -> bool:
+        """Whether anything tells plans apart: rewards differed, or an episode was terminated."""
+        return self._sum("informed") > 0
+
+    def see_steps(self, episode: Episode) -> None:
+        """Take note of the steps of an episode of any kind.
+
+        Args:
+            episode: The episode.
+        """
+        rewards = np.asarray(episode.rewards)
+        reward = self.totals.setdefault("reward", float(rewards[0]))
+        if episode.terminated or np.any(rewards != reward):
+            self.totals["informed"] = 1.0
 
     def trust(self, initial: float, weight: float) -> float:
         """Estimate the probability that a promised gain comes true.

@@ -127,7 +127,9 @@ class Frugal(Agent):
             return careful
         draw_plan, draws = self._plan_for_draw(draw_key, plan_key)
         gain, cost = self._compared(careful, draw_plan, draws)
+        # Where nothing tells plans apart, careful plans cannot improve.
         improving = self._record.improvement > self.config.improvement * gain
+        improving &= self._record.is_informed or not self.episode
         trust = self._record.trust(self.config.trust, self.config.trust_weight)
         explores = gain > 0 and not improving and left * trust * gain > cost
         self._decision = (explores, gain, cost)
@@ -139,6 +141,7 @@ class Frugal(Agent):
         return 1.0 if self.config.pessimism is None else float(self.config.pessimism)
 
     def after_episode(self, episode: Episode) -> None:
+        self._record.see_steps(episode)
         if self._decision is None:  # random actions, or episodes of someone else
             self._record.see_other(episode.total)
         elif self._decision[0]:

@@ -254,20 +254,29 @@ class FittedData(Module):
         return self.ended & (np.abs(self.rewards - usual) <= most)
 
     @property
+    def is_race(self) -> bool:
+        """Whether all that matters is to end soon: all steps cost the same, and episodes ended."""
+        rewards = self.rewards[~self._small_terminal_rewards]
+        if not self.ended.any() or not len(rewards):
+            return False
+        return bool(rewards[0] < 0 and np.all(rewards == rewards[0]))
+
+    @property
     def learns_termination(self) -> bool:
         """Whether termination is learned and plans stop there.
 
-        Where termination is a goal, the learned reward represents it: its kernel attracts plans
-        from a distance.
+        Where termination is a goal with a reward of its own, or steps cost different amounts, the
+        learned reward represents it: its kernel attracts plans from a distance.
         """
-        return self.termination_costs and self.problem.termination is None and not self.uses_grid
+        matters = self.termination_costs or self.is_race
+        return matters and self.problem.termination is None and not self.uses_grid
 
     @property
     def termination_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Points and targets for the regression of termination.
 
         The rows are terminations, the steps before each, and steps from all over the data.
-        Targets are 0 where an episode ended and 1 elsewhere.
+        Targets are 0 where an episode ended and 1 elsewhere; in a race it is the reverse.
         """
         settings = self.settings
         window = np.ones(settings.steps_before_termination)
@@ -278,7 +287,7 @@ class FittedData(Module):
         others = others[spread_rows(candidates, room, key=self.rows_key(len(self)))]
         rows = np.concatenate([others, near])
         x = state_action(self.outcomes[rows], np.tile(self.middle_action, (len(rows), 1)))
-        return x, 1.0 - self.ended[rows].astype(float)[:, None]
+        return x, (self.ended[rows] == self.is_race).astype(float)[:, None]
 
     @property
     def survival_limits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -288,6 +297,8 @@ class FittedData(Module):
         an end stop. Plans that must last do not go there either.
         """
         m, outcomes = self.problem.states.dimension, self.outcomes
+        if not self.termination_costs:
+            return np.full(m, -np.inf), np.full(m, np.inf)
         states, starts = self.points[:, :m], np.concatenate([[True], self.ended[:-1]])
         centre = np.mean(states[starts], axis=0)
         survived = np.concatenate([states, outcomes[~self.ended]])

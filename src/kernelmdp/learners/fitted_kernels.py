@@ -19,7 +19,12 @@ from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.fitted_state import FittedState
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
-from kernelmdp.learners.model_wrappers import CentredReward, ClippedReward, RescaledModel
+from kernelmdp.learners.model_wrappers import (
+    CentredReward,
+    ClippedReward,
+    NearnessToLimits,
+    RescaledModel,
+)
 from kernelmdp.learners.refitting import refitted
 from kernelmdp.learners.surprises import surprising_steps, warn_if_surprised
 from kernelmdp.mdp import MDP, Episode, Model, Problem
@@ -86,7 +91,7 @@ class FittedKernels(Learner):
         if len(before) and len(episode) > 1:
             errors = prediction_errors(self.mean(state), episode)
             warn_if_surprised(errors, state.errors, settings)
-            if before.learns_termination:
+            if before.learns_termination and before.termination_costs:
                 # Plans that must last do not go where steps are left out. Others might.
                 excluded = surprising_steps(errors, settings)
             numbers = [[errors.one_step, errors.rollout]]
@@ -158,7 +163,8 @@ class FittedKernels(Learner):
                 mdp, model=scaled, states=data.problem.states, metric=(1.0,) * len(data.scale)
             )
         if data.learns_termination:
-            mdp = mdp.with_signals(termination=state.termination)
+            nearness = NearnessToLimits(*state.termination.limits)
+            mdp = mdp.with_signals(termination=state.termination, nearness=nearness)
         if data.problem.reward is not None or not len(data):
             return mdp
         low, high = state.reward_range

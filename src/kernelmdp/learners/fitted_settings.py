@@ -132,8 +132,9 @@ class FittedSettings(Settings):
     )
     continuation_threshold: float = setting(
         0.75,
-        "An episode is predicted to end where the regression, 1 where episodes continue, is below "
-        "this value. A false alarm costs less than a miss. Settled on CartPole-v1, seeds 0 to 2.",
+        "An episode is predicted to continue where the regression, 1 where episodes continue, is "
+        "at least this value. A false alarm costs less than a miss. Settled on CartPole-v1, seeds "
+        "0 to 2. Where all that matters is to end soon, the same holds for predicted ends.",
     )
     minimum_scale: float = setting(
         1e-3, "Smallest size of an output as a share of its scale. Smaller outputs are constant."

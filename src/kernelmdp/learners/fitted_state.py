@@ -83,10 +83,15 @@ class FittedState(Module):
         data = self.data
         rows = data.termination_rows
         regression = _posterior(data, data.termination_family, self.termination_logs, *rows, True)
-        action = jnp.asarray(data.middle_action)
-        threshold = jnp.asarray(data.settings.continuation_threshold)
-        limits = map(jnp.asarray, data.survival_limits)
-        return TerminationModel(regression.mean_function(), action, threshold, *limits)
+        low, high = map(jnp.asarray, data.survival_limits)
+        return TerminationModel(
+            regression.mean_function(),
+            action=jnp.asarray(data.middle_action),
+            threshold=jnp.asarray(data.settings.continuation_threshold),
+            low=low,
+            high=high,
+            is_goal=data.is_race,
+        )
 
     @property
     def reward_range(self) -> tuple[float, float]:
@@ -94,8 +99,8 @@ class FittedState(Module):
 
         It is the user's ``reward_bounds``, or the observed range extended on both sides. The
         extension is the width of the observed range. Unless termination loses rewards, it is at
-        least the largest observed absolute reward. If all observed rewards are one number plus
-        noise and termination loses rewards, the interval is that number.
+        least the largest observed absolute reward. If all that matters is to last or to end,
+        the interval is the mean reward of a step.
         """
         data = self.data
         rewards = data.reward_rows[1]
@@ -110,14 +115,16 @@ class FittedState(Module):
 
     @property
     def has_one_reward(self) -> bool:
-        """Whether all that matters is to last: termination costs, and steps earn one number.
+        """Whether all that matters is to last or to end: all steps earn one number.
 
         There is nothing to fear from such a reward. A plan that stays where it was observed would
         repeat the episodes that ended.
         """
+        if not self.data.termination_costs:
+            return self.data.is_race
         noise = float(self.noises[0].standard_deviations(1)[0])
         spread = float(np.std(self.data.reward_rows[1]))
-        return self.data.termination_costs and spread <= self.data.settings.trend_noise * noise
+        return spread <= self.data.settings.trend_noise * noise
 
     @functools.cached_property
     def reward_limits(self) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -110,23 +111,27 @@ class RescaledModel(Model):
 class TerminationModel(Module):
     """Predicts whether an episode ends in a state.
 
-    The prediction is a regression on 1 where episodes continued and 0 where they ended. Far from
-    all data it is 0. A plan can therefore not pass a terminal region through unseen states. An
-    episode is also predicted to end beyond limits of coordinates that explain earlier ends.
+    The prediction is a regression, which is 0 far from all data. If termination costs, it is on 1
+    where episodes continued and 0 where they ended. A plan can therefore not pass a terminal region
+    through unseen states. If termination is a goal, it is the reverse: a plan does not take unseen
+    states for the goal. An episode is also predicted to end beyond limits of coordinates that
+    explain earlier ends.
 
     Attributes:
-        continuation: The regression, a function of points (n, d).
+        regression: A function of points (n, d).
         action: The action at which the regression is evaluated. Its value does not matter.
-        threshold: Episodes are predicted to end where the regression is below this value.
+        threshold: What plans hope for is predicted where the regression is at least this value.
         low: Lower limits of the coordinates; −∞ where there is none.
         high: Upper limits.
+        is_goal: Whether plans hope for termination. Otherwise they hope that episodes continue.
     """
 
-    continuation: Callable[..., Any]
+    regression: Callable[..., Any]
     action: Float[Array, " q"]
     threshold: Float[Array, ""]
     low: Float[Array, " m"]
     high: Float[Array, " m"]
+    is_goal: bool = eqx.field(static=True, default=False)
 
     @property
     def limits(self) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
@@ -137,7 +142,35 @@ class TerminationModel(Module):
         self, points: Float[Array, "n d"], after: Float[Array, "n m"]
     ) -> Bool[Array, " n"]:
         actions = jnp.broadcast_to(self.action[None, :], (after.shape[0], self.action.shape[0]))
-        share = self.continuation(state_action(after, actions.astype(after.dtype)))
+        share = self.regression(state_action(after, actions.astype(after.dtype)))
+        hoped_for = jnp.reshape(share, after.shape[:1]) >= self.threshold
         low, high = (bound.astype(after.dtype)[None, :] for bound in (self.low, self.high))
         beyond = (after < low) | (after > high)
-        return (jnp.reshape(share, after.shape[:1]) < self.threshold) | jnp.any(beyond, axis=1)
+        return (hoped_for if self.is_goal else ~hoped_for) | jnp.any(beyond, axis=1)
+
+
+class NearnessToLimits(Module):
+    """How near states are to limits of their coordinates.
+
+    It is the sum of squares of coordinates that are −1 and 1 at their limits. Coordinates without
+    limits do not count.
+
+    Attributes:
+        low: Lower limits of the coordinates; −∞ where there is none.
+        high: Upper limits.
+
+    >>> nearness = NearnessToLimits(jnp.array([-1.0, -jnp.inf]), jnp.array([3.0, jnp.inf]))
+    >>> nearness(None, jnp.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]])).tolist()
+    [0.0, 0.25, 1.0]
+    """
+
+    low: Float[Array, " m"]
+    high: Float[Array, " m"]
+
+    def __call__(
+        self, points: Float[Array, "n d"] | None, after: Float[Array, "n m"]
+    ) -> Float[Array, " n"]:
+        limited = jnp.isfinite(self.low) & jnp.isfinite(self.high)
+        low, high = jnp.where(limited, self.low, -1.0), jnp.where(limited, self.high, 1.0)
+        shares = (2 * after - (low + high)[None, :]) / (high - low)[None, :]
+        return jnp.sum(jnp.where(limited[None, :], shares**2, 0.0), axis=1).astype(after.dtype)

@@ -44,7 +44,8 @@ class MDP(Module):
         signals: Further predictions by name, functions of points (n, d) and of their next states
             (n, m) with values (n,). A planner uses those that it knows and ignores the others. The
             signal "termination" says which episodes end there. They then stay in that state without
-            reward.
+            reward. The signal "nearness" says how near a next state is to termination; it is 1 on
+            its border, and does not depend on the points, which may be None.
 
     Attributes:
         model: The means R̄ and P̄, or a family of plausible means.

@@ -71,10 +71,11 @@ def rollout_returns(
             (n, T, k). k is m, or 0 if there is nothing to choose.
         noise: P draws of the transition's noise, (T, P, m). None means no noise.
         optimism: One of ``OPTIMISM``.
-        terminal_velocity_penalty: For MDPs with termination, the largest share of a step's reward
-            that is subtracted if the state changes in the last step. So is nearness to limits of
-            termination, if the state went on changing like that. Among plans with equal returns, a
-            plan that ends at rest far from limits is likeliest to last.
+        terminal_velocity_penalty: For MDPs with termination, the largest share of a step's mean
+            reward that is subtracted if the state changes in the last step. So is the signal
+            "nearness" where the state would be if it went on changing like that. Among plans with
+            equal returns, one that ends at rest far from limits is likeliest to last. Where steps
+            cost, the sign is the other: one that ends in motion is likeliest to reach a goal.
 
     Returns:
         The returns, (n,).
@@ -111,9 +112,10 @@ def rollout_returns(
         earned, changes = path
         typical = jnp.mean(changes**2, axis=(0, 1)) + 1e-12
         unrest = jnp.sum(changes[-1] ** 2 / typical[None, :], axis=1)
-        unrest += _nearness_to_limits(mdp, last + steps * changes[-1])
+        if (nearness := mdp.signals.get("nearness")) is not None:
+            unrest += nearness(None, last + steps * changes[-1])
         loss = terminal_velocity_penalty * unrest / (1 + unrest)
-        total = total - jnp.mean(jnp.abs(earned)) * loss
+        total = total - jnp.mean(earned) * loss
     return jnp.mean(total.reshape(count, particles), axis=1)
 
 
@@ -143,20 +145,6 @@ def rollout_step(
     after = mdp.states.nearest(after)
     never = jnp.zeros(states.shape[0], bool)
     return rewards, after, never if mdp.termination is None else _ends(mdp, points, after)
-
-
-def _nearness_to_limits(mdp: MDP, states: Float[Array, "N m"]) -> Float[Array, " N"]:
-    """The sum of squares of the coordinates, which are −1 and 1 at the limits of termination.
-
-    Coordinates without limits do not count.
-    """
-    limits = getattr(mdp.termination, "limits", None)
-    if limits is None:
-        return jnp.zeros(states.shape[0], states.dtype)
-    limited = jnp.isfinite(limits[0]) & jnp.isfinite(limits[1])
-    low, high = (jnp.where(limited, end, sign) for end, sign in zip(limits, (-1, 1), strict=True))
-    shares = (2 * states - (low + high)[None, :]) / (high - low)[None, :]
-    return jnp.sum(jnp.where(limited[None, :], shares**2, 0.0), axis=1).astype(states.dtype)
 
 
 def _ends(mdp: MDP, points: Array, after: Array) -> Bool[Array, " N"]:
