@@ -255,9 +255,12 @@ class FittedData(Module):
 
     @property
     def is_race(self) -> bool:
-        """Whether all that matters is to end soon: all steps cost the same, and episodes ended."""
+        """Whether all that matters is to end soon: all steps cost the same, and episodes ended.
+
+        On grids it is no race: the learned reward shows them the goal.
+        """
         rewards = self.rewards[~self._small_terminal_rewards]
-        if not self.ended.any() or not len(rewards):
+        if self.uses_grid or not self.ended.any() or not len(rewards):
             return False
         return bool(rewards[0] < 0 and np.all(rewards == rewards[0]))
 
@@ -294,13 +297,12 @@ class FittedData(Module):
         """Lower and upper limits of coordinates beyond which episodes ended, (m,) each.
 
         Coordinates without such limits get limits beyond which the motion is not understood, as at
-        an end stop. Plans that must last do not go there either.
+        an end stop. Plans that must last do not go there either. In a race, the goal is beyond a
+        limit; it has no mirror image.
         """
         m, outcomes = self.problem.states.dimension, self.outcomes
-        if not self.termination_costs:
-            return np.full(m, -np.inf), np.full(m, np.inf)
         states, starts = self.points[:, :m], np.concatenate([[True], self.ended[:-1]])
-        centre = np.mean(states[starts], axis=0)
+        centre = None if self.is_race else np.mean(states[starts], axis=0)
         survived = np.concatenate([states, outcomes[~self.ended]])
         low, high = survival_limits(survived, outcomes[self.ended], centre)
         understood = np.concatenate([states[~self.excluded], outcomes[~self.excluded]])

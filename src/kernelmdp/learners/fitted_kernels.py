@@ -101,8 +101,9 @@ class FittedKernels(Learner):
             settings.refit_rows, settings.refit_growth * state.fitted_at
         )
         box_changed = not len(before) or data.box != before.box
+        first_end = data.learns_termination and not before.learns_termination
         after = dataclasses.replace(state, data=data)
-        if not box_changed and len(data) < refit_at:
+        if not box_changed and not first_end and len(data) < refit_at:
             return after
         return refitted(after, rows=len(data) - len(before))
 

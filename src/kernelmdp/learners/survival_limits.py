@@ -14,7 +14,9 @@ MIRROR_SHARE = 0.5
 
 
 def survival_limits(
-    survived: Float[np.ndarray, "n m"], ended: Float[np.ndarray, "e m"], centre: np.ndarray
+    survived: Float[np.ndarray, "n m"],
+    ended: Float[np.ndarray, "e m"],
+    centre: Float[np.ndarray, " m"] | None = None,
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Find limits of coordinates such that episodes ended beyond them and nowhere else.
 
@@ -30,7 +32,7 @@ def survival_limits(
     Args:
         survived: States from which episodes continued, (n, m) with n ≥ 1.
         ended: The last states of episodes that were terminated, (e, m).
-        centre: A state from which episodes start, (m,).
+        centre: A state from which episodes start, (m,). None: there are no mirror images.
 
     Returns:
         Lower and upper limits, (m,) each; infinite where there is none.
@@ -47,7 +49,11 @@ def survival_limits(
     explains = ended > most
     accepted = _accepted(explains, (ended - most) / np.maximum(np.ptp(survived, axis=0), 1e-12))
     nearest = np.min(np.where(explains, ended, np.inf), axis=0, initial=np.inf)
-    limits, middle = (most + nearest) / 2, np.concatenate([-centre, centre])
+    limits = (most + nearest) / 2
+    if centre is None:
+        limits = np.where(accepted, limits, np.inf)
+        return -limits[:m], limits[m:]
+    middle = np.concatenate([-centre, centre])
     left = ~explains[:, accepted].any(axis=1)
     near_mirror = limits - middle >= MIRROR_SHARE * np.roll(limits - middle, m)
     accepted |= explains[left].any(axis=0) & np.roll(accepted, m) & near_mirror
