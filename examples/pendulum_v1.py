@@ -14,7 +14,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import kernelmdp as km
-from kernelmdp.cli import enable_compilation_cache
 
 
 def main() -> None:
@@ -27,7 +26,6 @@ def main() -> None:
     parser.add_argument("--torques", type=int, default=7)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    enable_compilation_cache()  # programs are compiled once, and kept for the next start
     agent = km.PSRL(
         "Pendulum-v1",
         horizon=options.horizon,

@@ -14,7 +14,6 @@ import pathlib
 import sys
 import tempfile
 
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.experiments.progress import track
 from kernelmdp.report import draw_regret
@@ -31,7 +30,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--agents", nargs="+", default=AGENTS, choices=AGENTS)
     options = parser.parse_args()
-    enable_compilation_cache()
     with tempfile.TemporaryDirectory() as place:
         folders = []
         for agent in options.agents:

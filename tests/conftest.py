@@ -30,9 +30,7 @@ def pytest_configure(config):
     import tests.checked  # noqa: F401  (named in the hook)
 
     jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
-    from kernelmdp.cli import enable_compilation_cache  # must come after the hook
 
-    enable_compilation_cache()  # both workers, and later runs, share what is compiled
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Not in pyproject.toml: a filter there imports the package before the hook is installed.

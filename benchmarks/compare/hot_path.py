@@ -25,11 +25,9 @@ def limit(cell):
 def run(cell):
     import jax
 
-    from kernelmdp.cli import enable_compilation_cache
     from kernelmdp.envs import Environment
     from kernelmdp.experiments import RunConfig, learning_loop, regret
 
-    enable_compilation_cache()
     agent = RunConfig(cell["problem"], cell["agent"]).make_agent()
     spent = defaultdict(float)
 

@@ -22,9 +22,7 @@ def limit(cell):
 
 
 def run(cell):
-    from kernelmdp.cli import enable_compilation_cache
 
-    enable_compilation_cache()
     if "exact" in cell:
         return exact(cell["exact"])
     sys.path.insert(0, str(HERE.parent / "control"))

@@ -112,10 +112,8 @@ def room():
 
 def ours(cell, name, words):
     from kernelmdp.agents import AGENTS
-    from kernelmdp.cli import enable_compilation_cache
     from kernelmdp.experiments import interact
 
-    enable_compilation_cache()
     env, _ = problem(cell["problem"])
     agent = AGENTS[name](env, seed=cell["seed"], **words)
     begin, regret, later = time.process_time(), [], 0.0

@@ -14,7 +14,6 @@ import jax
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import interact
 
 STEPS, EPISODES = 2000, 6
@@ -53,7 +52,6 @@ def decided(kind) -> tuple[float, float, list[int]]:
 
 
 def main() -> None:
-    enable_compilation_cache()
     for kind in (km.Greedy, km.PSRL, km.GPUCRL):
         middle, first, new = decided(kind)
         print(f"{kind.name:8s} {middle:6.1f} ms, the first {first:.0f} ms; traced anew {new}")

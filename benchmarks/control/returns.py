@@ -14,7 +14,7 @@ import time
 import numpy as np
 from scipy import stats
 
-from kernelmdp.cli import enable_compilation_cache, parse_value
+from kernelmdp.cli import parse_value
 from kernelmdp.experiments import RunConfig, interact
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -56,7 +56,6 @@ def main() -> None:
     parser.add_argument("--name", help="of the file with the results")
     parser.add_argument("--show", type=int, nargs="+", help="episodes to show")
     chosen = parser.parse_args()
-    enable_compilation_cache()
     given = {k: parse_value(v) for k, _, v in (text.partition("=") for text in chosen.set)}
     RESULTS.mkdir(exist_ok=True)
     place = RESULTS / f"{chosen.name or chosen.env.replace('/', '-')}.json"

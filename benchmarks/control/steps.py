@@ -20,7 +20,6 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.agents import AGENTS
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments.learning_loop import interact
 from kernelmdp.experiments.step_updates import StepwisePlayer, play_by_step
 from kernelmdp.mdp.mdp import rollout
@@ -102,7 +101,6 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=5)
     parser.add_argument("--limit", type=int, default=200)
     chosen = parser.parse_args()
-    enable_compilation_cache()
     RESULTS.mkdir(exist_ok=True)
     suffix = "" if chosen.update == "step" else "-episode"
     place = RESULTS / f"steps-{chosen.env}{suffix}.json"

@@ -19,7 +19,6 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.agents import AGENTS
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.envs.pendulum_swingup import OPTIMA, base_return
 from kernelmdp.experiments import interact
 
@@ -146,7 +145,6 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--figure", action="store_true", help="draw and tabulate what is stored")
     chosen = parser.parse_args()
-    enable_compilation_cache()
     RESULTS.mkdir(exist_ok=True)
     grid = itertools.product(
         chosen.agents,

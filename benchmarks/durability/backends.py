@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import study
 
 
@@ -65,7 +64,6 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    enable_compilation_cache()
     words = {
         "name": "backends",
         "episodes": options.episodes,

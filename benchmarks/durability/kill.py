@@ -16,7 +16,6 @@ import tempfile
 import time
 import warnings
 
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import RunConfig, run
 
 
@@ -37,7 +36,6 @@ def timeless(folder: pathlib.Path) -> list[list[str]]:
 
 def play(config: RunConfig, folder: pathlib.Path, episodes: int, notes: pathlib.Path) -> None:
     """What the command does; what it says goes into a file."""
-    enable_compilation_cache()
     with warnings.catch_warnings(record=True) as said, notes.open("a") as file:
 
         def track(rows, total, agent):

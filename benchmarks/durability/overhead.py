@@ -26,7 +26,6 @@ import time
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import RunConfig, interact, study
 from kernelmdp.experiments.run_folder import RunFolder
 from kernelmdp.experiments.trial_worker import single_core_environment
@@ -36,7 +35,6 @@ SKIPPED = 50
 
 def bare(config: RunConfig, episodes: int) -> float:
     """Seconds an episode of a loop that keeps nothing."""
-    enable_compilation_cache()
     agent = config.make_agent()
     begin = 0.0
     for row in interact(agent, episodes):
@@ -47,7 +45,6 @@ def bare(config: RunConfig, episodes: int) -> float:
 
 def recorded(config: RunConfig, episodes: int) -> tuple[float, float, list[tuple[float, float]]]:
     """Wall and processor seconds an episode, and those of them spent on recording each."""
-    enable_compilation_cache()
     agent = config.make_agent()
     spent: list[tuple[float, float]] = []
 
@@ -129,7 +126,6 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=800)
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
-    enable_compilation_cache()
     config = RunConfig(options.env, options.agent)
     print(f"fsync of 500 bytes: {1e3 * sync():.2f} ms")
     with ProcessPoolExecutor(max_workers=1, env=single_core_environment()) as pool:

@@ -65,10 +65,8 @@ RUNS = [
 
 
 def play(folder: pathlib.Path, only: list[str]) -> None:
-    from kernelmdp.cli import enable_compilation_cache
     from kernelmdp.experiments import RunConfig, run
 
-    enable_compilation_cache()
     for name, env, agent, episodes, options, settings in RUNS:
         target = folder / f"{name}.csv"
         if target.exists() or (only and not any(part in name for part in only)):

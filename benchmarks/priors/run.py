@@ -19,7 +19,6 @@ import warnings
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.cli import enable_compilation_cache
 
 CONTENDERS = {
     "random": (km.Random, {}),
@@ -38,7 +37,6 @@ def main() -> None:
     here = pathlib.Path(__file__).parent
     parser.add_argument("--out", type=pathlib.Path, default=here / "results.json")
     options = parser.parse_args()
-    enable_compilation_cache()
     warnings.simplefilter("ignore", km.errors.ApproximationWarning)  # counted in the table instead
     results = {}
     seeds = range(options.first_seed, options.first_seed + options.seeds)

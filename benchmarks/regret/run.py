@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from kernelmdp.cli import enable_compilation_cache, parse_value
+from kernelmdp.cli import parse_value
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.report import read_columns, slope
 
@@ -33,7 +33,6 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE for the environment")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    enable_compilation_cache()
     env_options = {w.partition("=")[0]: parse_value(w.partition("=")[2]) for w in options.set}
     results = []
     for label, agent, words in options.agents:

@@ -22,7 +22,6 @@ import jax.numpy as jnp
 import numpy as np
 from configurations import draw, episode_key, make_agent, make_environment
 
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.errors import KernelMDPError
 from kernelmdp.experiments import run_bound
 from kernelmdp.experiments.regret import RegretEvaluator
@@ -226,7 +225,6 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only print what is stored")
     chosen = parser.parse_args()
     if chosen.worker is not None:
-        enable_compilation_cache()
         for number in chosen.worker:
             rows = run_configuration(number, chosen.truths, chosen.seed)
             RESULTS.parent.mkdir(exist_ok=True)

@@ -11,7 +11,6 @@ import argparse
 import numpy as np
 
 import kernelmdp as km
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.mdp.evaluation import optimal_value
 
 
@@ -30,7 +29,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", type=int, default=220)
     chosen = parser.parse_args()
-    enable_compilation_cache()
     rng = np.random.default_rng(1)
     names = ("rkhs", "gp-prior")
     shares = np.array([share(rng, names[i % 2]) for i in range(chosen.instances)])

@@ -27,7 +27,6 @@ from scipy import stats
 from toys import DELTA, TOYS, Toy
 
 import kernelmdp as km
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.mdp import play, policy_values
 from kernelmdp.numerics.modules import jit
 from kernelmdp.theory.certificates import (
@@ -66,7 +65,6 @@ def main() -> None:
 
 def study(name: str, runs: int) -> list[dict[str, float]]:
     """All runs of one toy, one after the other: only the first has to compile."""
-    enable_compilation_cache()
     toy = TOYS[name][1]()
     made = km.GPUCRL(toy.problem, confidence=toy.confidence, planner=toy.planner)
     assert made.coverage.covered, made.coverage

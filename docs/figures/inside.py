@@ -16,7 +16,6 @@ import numpy as np
 from shrink import shrunk
 
 import kernelmdp as km
-from kernelmdp.cli import enable_compilation_cache
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.report import figures
 
@@ -181,7 +180,6 @@ def experiments() -> None:
 
 
 if __name__ == "__main__":
-    enable_compilation_cache()
     kernels()
     posteriors()
     env = km.make("rkhs", seed=1)

@@ -9,6 +9,10 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
+from kernelmdp.numerics.compiled_programs import keep_compiled_programs  # noqa: E402
+
+keep_compiled_programs()
+
 from kernelmdp import (  # noqa: E402  (64 bits must be enabled first)
     agents,
     classics,

@@ -215,7 +215,6 @@ def test_an_agent_without_sets(tmp_path):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli.audit, "enable_compilation_cache", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])

@@ -65,7 +65,6 @@ def test_killed_in_earnest(whole, tmp_path):
     """kill -9 once; ``benchmarks/durability/kill.py`` does it twenty times to each agent."""
     program = (
         "import jax, time; from kernelmdp.experiments import RunConfig, run;"
-        "from kernelmdp.cli import enable_compilation_cache; enable_compilation_cache();"
         "jax.config.update('jax_disable_most_optimizations', True);"
         "slow = lambda rows, total, agent: (time.sleep(0.05) or row for row in rows);"
         f"run(RunConfig('riverswim', 'random', 1, {{'horizon': 5}}), {str(tmp_path / 'run')!r},"
@@ -239,7 +238,6 @@ def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch, capsys):
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
-    monkeypatch.setattr(cli.run, "enable_compilation_cache", lambda: None)
     words = ["run", "riverswim", "--agent", "random", "--seed", "1"]
     words += ["--set", "env.horizon=5"]
     monkeypatch.setattr(sys, "argv", ["kmdp", *words, "--out", str(tmp_path / "run")])

@@ -224,7 +224,6 @@ def test_figure(whole, tmp_path):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli.run, "enable_compilation_cache", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])

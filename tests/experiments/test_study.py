@@ -259,7 +259,6 @@ def test_workers_have_one_core(monkeypatch):
 @pytest.fixture
 def kmdp(monkeypatch, capsys):
     """Run ``kmdp`` as the installed command does; code, output and errors."""
-    monkeypatch.setattr(cli.study, "enable_compilation_cache", lambda: None)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["kmdp", *map(str, arguments)])

@@ -54,7 +54,7 @@ def polish_between(step, start, decisions, bound, live, iterations):
         active=live,
         difference=lambda a, b: a - b,
         iterations=iterations,
-    )
+    )[0]
 
 
 def ilqr_iterations(step, start, decisions, *, bound=WIDE, live=None, iterations=1):

@@ -14,11 +14,6 @@ NORMS = "--norm-reward 1 --norm-transition 1 --lipschitz 3".split()
 LINEAR = ["--kernel", "0.5 * linear", "--domain", "state=[-1,1]; action=[-1,1]"]
 
 
-@pytest.fixture(autouse=True)
-def _no_cache(monkeypatch):
-    monkeypatch.setattr(cli.bound, "enable_compilation_cache", lambda: None)
-
-
 def kmdp(*arguments):
     found = CliRunner().invoke(cli.app, ["bound", *map(str, arguments)], env={"COLUMNS": "120"})
     if found.exception is not None and not isinstance(found.exception, SystemExit):

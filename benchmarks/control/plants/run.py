@@ -58,10 +58,8 @@ def evaluate(agent, plant: Plant) -> list[float]:
 def play(run: dict, path: pathlib.Path, driver: int) -> None:
     """Play one run, and write it after every episode."""
     from kernelmdp.agents import AGENTS
-    from kernelmdp.cli import enable_compilation_cache
     from kernelmdp.experiments import interact
 
-    enable_compilation_cache()
     task = TASKS.get(run["plant"])
     if task is None:
         made, settings = PLANTS[run["plant"]](), {"horizon": PLANTS[run["plant"]].horizon}

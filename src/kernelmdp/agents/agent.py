@@ -23,7 +23,8 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.episode import checked_episode, checked_step
-from kernelmdp.mdp.policy import Policy, UniformPolicy
+from kernelmdp.mdp.first_policies import first_policy
+from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import integer
 from kernelmdp.planners import Plan, Planner, UnplannedPolicy, as_planner
 from kernelmdp.types import ArrayLike, Key
@@ -284,8 +285,9 @@ class Agent(abc.ABC):
             self._start = checked_state(self.problem, "first_state", first_state)
         if self._plan is None:
             key = episode_key(self.seed, self.episode)
-            if self.first_episode == "random" and self.episode == 0:
-                self._plan = UnplannedPolicy(policy=UniformPolicy(self.problem.actions, key))
+            if self.first_episode != "prior" and self.episode == 0:
+                policy = first_policy(self.first_episode, self.problem, key=key)
+                self._plan = UnplannedPolicy(policy=policy)
             else:
                 self._plan = jax.block_until_ready(self.plan(key=key))
         return self._plan.policy

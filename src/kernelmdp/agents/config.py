@@ -79,8 +79,9 @@ class AgentConfig(Settings):
     )
     first_episode: str | None = setting(
         None,
-        "The first episode: 'random' actions, or 'prior', a plan for the prior. The default is "
-        "'random' where kernels are fitted once an episode, because a fit needs data.",
+        "The first episode: 'random' actions, 'smooth' ones that begin small and last, or 'prior', "
+        "a plan for the prior. The default is 'random' where kernels are fitted once an episode, "
+        "because a fit needs data.",
     )
     reward_bounds: Any = setting(
         None,
@@ -101,7 +102,7 @@ class AgentConfig(Settings):
             raise ArgumentError("pessimism", "a finite number of at least 0", self.pessimism)
         choice("update", self.update, ("episode", "step"))
         if self.first_episode is not None:
-            choice("first_episode", self.first_episode, ("random", "prior"))
+            choice("first_episode", self.first_episode, ("random", "smooth", "prior"))
         if self.kernel not in (None, "auto"):
             expected = "'auto', or reward_kernel and transition_kernel"
             raise ArgumentError("kernel", expected, self.kernel)

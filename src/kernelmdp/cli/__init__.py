@@ -1,13 +1,12 @@
 """The command line ``kmdp``. Each module adds its commands to the same ``app``."""
 
 from kernelmdp.cli import audit, bound, report, run, study
-from kernelmdp.cli.command import app, enable_compilation_cache, main, parse_value
+from kernelmdp.cli.command import app, main, parse_value
 
 __all__ = [
     "app",
     "audit",
     "bound",
-    "enable_compilation_cache",
     "main",
     "parse_value",
     "report",

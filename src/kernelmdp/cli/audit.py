@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelmdp.cli.command import app, enable_compilation_cache
+from kernelmdp.cli.command import app
 from kernelmdp.experiments.audit import Audit, audit
 
 #: The exit code if a check fails: the theory excludes what the run did.
@@ -22,7 +22,6 @@ def audit_command(
     folder: Annotated[pathlib.Path, typer.Argument(help="a run's folder, as kmdp run leaves it")],
 ) -> None:
     """Check every lemma, the coverage and the certificates of a stored run."""
-    enable_compilation_cache()
     result = audit(folder)
     _print(result, Console())
     if result.failed:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelmdp.cli.command import app, enable_compilation_cache
+from kernelmdp.cli.command import app
 from kernelmdp.domains import Box, Domain, FiniteSet, join
 from kernelmdp.envs import Environment, make
 from kernelmdp.errors import ArgumentError
@@ -82,7 +82,6 @@ def bound_command(
         for name, value in locals().items()
         if value is not None and name not in NOT_PASSED
     }
-    enable_compilation_cache()
     function: Any = BOUNDS[choice("theorem", theorem, tuple(BOUNDS))]
     arguments: dict[str, Any] = {} if env is None else environment_arguments(make(env))
     for role in ("reward", "transition"):

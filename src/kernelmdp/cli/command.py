@@ -2,13 +2,10 @@
 
 import errno
 import json
-import os
-import pathlib
 import sys
 import warnings
 from typing import Any
 
-import jax
 import typer
 
 from kernelmdp.errors import KernelMDPError, RecoveryWarning
@@ -29,13 +26,6 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 #: The exit code after Ctrl-C, which shells use too.
 STOPPED = 130
-
-
-def enable_compilation_cache() -> None:
-    """Keep compiled programs in the user's cache folder, so that a second run starts faster."""
-    home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(home) / "kernelmdp" / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 def parse_value(text: str) -> Any:

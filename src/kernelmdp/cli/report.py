@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernelmdp.cli.command import app, enable_compilation_cache
+from kernelmdp.cli.command import app
 from kernelmdp.errors import KernelMDPError
 from kernelmdp.experiments.state_maps import write_maps
 from kernelmdp.report import Runs, read, text_table
@@ -69,7 +69,6 @@ def _make_maps(runs: Runs) -> list[str]:
             break
         if not (pathlib.Path(trial.folder) / "checkpoint").is_file():
             continue
-        enable_compilation_cache()
         print(f"maps of {trial.run}", file=sys.stderr)
         try:
             reason = write_maps(trial.folder)

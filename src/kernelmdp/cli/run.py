@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelmdp.agents import AGENTS, Agent
-from kernelmdp.cli.command import app, enable_compilation_cache, parse_value
+from kernelmdp.cli.command import app, parse_value
 from kernelmdp.envs import make, names
 from kernelmdp.experiments import Result, RunConfig, run
 from kernelmdp.experiments.playback import draw_episode, play_saved
@@ -49,7 +49,6 @@ def run_command(
     tensorboard: Annotated[bool, typer.Option(help="write event files into the folder")] = False,
 ) -> None:
     """Let an agent learn in an environment."""
-    enable_compilation_cache()
     config = _config(env, agent, seed, settings or [])
     if out is None:
         out = pathlib.Path("runs") / f"{file_name(env)}-{file_name(agent)}-{seed}"
@@ -76,7 +75,6 @@ def play_command(
     ] = None,
 ) -> None:
     """Play the policy that a saved agent has learned. The agent does not learn from it."""
-    enable_compilation_cache()
     agent, played = play_saved(folder, episodes=episodes, seed=seed)
     table = Table(title=f"{agent.name} on {agent.problem.name}", box=None)
     table.add_column("episode")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kernelmdp.cli.command import app, enable_compilation_cache
+from kernelmdp.cli.command import app
 from kernelmdp.experiments.studies import study
 
 
@@ -26,7 +26,6 @@ def study_command(
     """Run a study. Repeat the command to continue it."""
     if address is not None and backend != "ray":
         raise typer.BadParameter("--address is of a Ray cluster: --backend ray")
-    enable_compilation_cache()
     result = study(
         file, out=out, jobs=jobs, backend=backend, address=address, tensorboard=tensorboard
     )

@@ -19,7 +19,7 @@ from kernelmdp.gp.mean_functions import Mean
 from kernelmdp.gp.posterior import advance
 from kernelmdp.mdp.model import MeanModel, reward_values
 from kernelmdp.numerics.checks import require_finite
-from kernelmdp.numerics.modules import Module, jit, replace_fields
+from kernelmdp.numerics.modules import Module, jit, quick_jit, replace_fields
 from kernelmdp.types import ArrayLike, Key
 
 
@@ -228,13 +228,13 @@ class Beliefs(Module):
         return self.offset(points) + self.scale[None, :] * mean, std
 
 
-@jit
+@quick_jit
 def _sample(beliefs: Beliefs, key: Key) -> dict[str, Any]:
     keys = dict(zip(("reward", "transition"), jax.random.split(key), strict=True))
     return {name: learned.sample(key=keys[name]) for name, learned in beliefs.learned.items()}
 
 
-@jit
+@quick_jit
 def _mean(beliefs: Beliefs) -> dict[str, Any]:
     return {name: learned.mean_function() for name, learned in beliefs.learned.items()}
 

@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 
 
 def _first_episode_random(e: Evidence) -> Iterator[str]:
-    if e.first_episode == "random":
+    if e.first_episode != "prior":
         yield "the first episode is random"
 
 

@@ -6,7 +6,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from kernelmdp.numerics.compiled_programs import COMPILATIONS
+
+#: A compilation is shown when it has taken this many seconds.
+SHOWN_SECONDS = 1.0
 
 
 def describe(row: dict[str, Any]) -> str:
@@ -28,6 +42,22 @@ def describe(row: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
+class CompilationColumn(ProgressColumn):
+    """Says for how long a program has been compiled, if it takes more than a moment."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text of the column.
+
+        Args:
+            task: Not used.
+
+        Returns:
+            The text, which is empty if nothing is compiled.
+        """
+        seconds = COMPILATIONS.current_seconds
+        return Text(f"compiling {seconds:.0f} s" if seconds >= SHOWN_SECONDS else "")
+
+
 def track(rows: Iterable[dict[str, Any]], *, total: int, agent: str) -> Iterator[dict[str, Any]]:
     """Pass rows through, and show a progress bar with the latest numbers and the time left.
 
@@ -45,6 +75,7 @@ def track(rows: Iterable[dict[str, Any]], *, total: int, agent: str) -> Iterator
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TextColumn("{task.fields[numbers]}"),
+        CompilationColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:

@@ -105,7 +105,7 @@ def _grid_states(agent: Agent) -> np.ndarray:
 
 def _episodes_to_map(agent: Agent, stored: StoredRun) -> list[int]:
     """Return after how many episodes maps are made. Most are early, when most is learned."""
-    first, last = (1 if agent.first_episode == "random" else 0), stored.episodes
+    first, last = (1 if agent.first_episode != "prior" else 0), stored.episodes
     seconds = float(np.nanmedian(np.r_[stored.columns["plan_seconds"], 0.0]))
     count = int(np.clip(MAX_PLANNING_SECONDS / max(seconds, 1e-3), 2, MAX_MAPS))
     numbers = np.geomspace(1, last - first + 1, count) + first - 1

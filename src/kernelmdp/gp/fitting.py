@@ -21,7 +21,7 @@ from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily
 from kernelmdp.gp.minimisation import minimise
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.numerics.factorisation import cholesky, solve_lower
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import matrix_jit
 from kernelmdp.types import Key
 
 __all__ = [
@@ -96,7 +96,7 @@ def fit(
     return np.stack(fitted)
 
 
-@jit
+@matrix_jit
 def _fit(
     family: KernelFamily,
     points: Array,

@@ -35,7 +35,7 @@ from kernelmdp.numerics.factorisation import (
     solve_lower,
     solve_lower_transposed,
 )
-from kernelmdp.numerics.modules import jit, map_chunks
+from kernelmdp.numerics.modules import map_chunks, matrix_jit, quick_jit
 from kernelmdp.types import Key
 
 __all__ = [
@@ -390,18 +390,18 @@ def inducing_posterior(
     )
 
 
-@jit
+@quick_jit
 def _prior(
     kernels: BatchedKernels, inducing_points: Array, used: Array, config: InducingConfig
 ) -> InducingEngine:
     return InducingEngine.prior(kernels, inducing_points, used, config)
 
 
-@jit
+@matrix_jit
 def _absorb(engine: InducingEngine, points: Any, targets: Any, counted: Any) -> Any:
     return engine.absorbed(jnp.asarray(points), jnp.asarray(targets), jnp.asarray(counted))
 
 
-@jit
+@quick_jit
 def _finish(engine: InducingEngine) -> InducingEngine:
     return engine.finished()

@@ -8,10 +8,10 @@ from jaxtyping import Array, Float, Int
 
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.kernel_families import BatchedKernels
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import matrix_jit
 
 
-@jit
+@matrix_jit
 def select_inducing_points(
     kernels: BatchedKernels,
     points: Float[Array, "n d"],

@@ -30,6 +30,7 @@ from kernelmdp.learners.surprises import surprising_steps, warn_if_surprised
 from kernelmdp.mdp import MDP, Episode, Model, Problem
 from kernelmdp.mdp.prediction_errors import prediction_errors
 from kernelmdp.numerics.modules import replace_fields
+from kernelmdp.numerics.threads import with_one_thread
 from kernelmdp.types import Key
 
 #: Columns for the errors of the last episode's prediction, one step and several steps ahead.
@@ -85,6 +86,7 @@ class FittedKernels(Learner):
             errors=np.zeros((0, 2)),
         )
 
+    @with_one_thread
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
         settings, before = self.settings, state.data
         excluded = None
@@ -107,6 +109,7 @@ class FittedKernels(Learner):
             return after
         return refitted(after, rows=len(data) - len(before))
 
+    @with_one_thread
     def mean(self, state: FittedState) -> MDP:
         return self._limited(state, state.data.problem.mdp(state.beliefs.mean()))
 
@@ -118,9 +121,11 @@ class FittedKernels(Learner):
         highest = jnp.asarray(state.reward_limits[1])
         return replace_fields(mdp, model=ClippedReward(mdp.model, jnp.asarray(-jnp.inf), highest))
 
+    @with_one_thread
     def sample(self, state: FittedState, *, key: Key) -> MDP:
         return self._limited(state, state.data.problem.mdp(state.beliefs.sample(key=key)))
 
+    @with_one_thread
     def plausible(
         self, state: FittedState, confidence: ConfidenceRule, *, episode: int
     ) -> tuple[ConfidenceSets, MDP]:

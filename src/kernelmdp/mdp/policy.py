@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.mdp.state_grid import StateGrid
-from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.modules import Module, jit, quick_jit
 from kernelmdp.types import Key, Period
 
 
@@ -137,7 +137,7 @@ class PolicyPlayer:
         return np.asarray(actions)[0]
 
 
-@jit
+@quick_jit
 def _reset(policy: Policy, count: int) -> Any:
     return policy.reset(count)
 
@@ -180,8 +180,7 @@ class UniformPolicy(Policy):
         def draw(state: Float[Array, " m"]) -> Float[Array, " q"]:
             key = jax.random.fold_in(self.key, period)
             bits = jax.lax.bitcast_convert_type(state.astype(jnp.float32), jnp.uint32)
-            for i in range(bits.shape[0]):
-                key = jax.random.fold_in(key, bits[i])
+            key, _ = jax.lax.scan(lambda key, bit: (jax.random.fold_in(key, bit), None), key, bits)
             if self.space.points is not None:
                 points = jnp.asarray(np.array(self.space.points))
                 return points[jax.random.randint(key, (), 0, len(self.space.points))]

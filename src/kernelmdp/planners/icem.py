@@ -17,6 +17,9 @@ from jaxtyping import Array, Float, PyTree
 from kernelmdp.planners.proposals import ProposalDistribution, colouring_matrix, shifted
 from kernelmdp.types import ArrayLike, Key
 
+#: From a sequence (T, w) to a better one (T, w) and its score.
+Refinement = Callable[[Array], tuple[Array, Array]]
+
 #: Scores whose relative difference is below this are tied. It is far above round-off.
 TIE = 1e-9
 
@@ -87,7 +90,7 @@ class CrossEntropySearch:
         *,
         key: Key,
         rounds: ArrayLike = 1,
-        refine: Callable[[Float[Array, "T w"]], Float[Array, "T w"]] | None = None,
+        refine: Refinement | None = None,
     ) -> tuple[SearchResult, SearchState]:
         """Search for the best sequence.
 
@@ -97,7 +100,7 @@ class CrossEntropySearch:
             key: Decides all draws.
             rounds: Number of independent searches from the same memory. The best one is taken. The
                 number may be traced.
-            refine: Improves the best sequence of a round. None leaves it unchanged.
+            refine: Improves the best sequence of a round, and scores it. None leaves it unchanged.
 
         Returns:
             The best sequence, and the state for the search of the next period.
@@ -120,7 +123,7 @@ class CrossEntropySearch:
         self,
         memory: SearchState,
         score: Callable[..., Array],
-        refine: Callable[..., Array] | None,
+        refine: Refinement | None,
         key: Key,
     ) -> tuple[SearchResult, SearchState]:
         """The best sequence of all iterations, refined, and the state before it is shifted."""
@@ -148,8 +151,7 @@ class CrossEntropySearch:
         nothing = SearchResult(memory.elites[0], jnp.asarray(-jnp.inf))
         after, best = jax.lax.fori_loop(0, self.iterations, iterate, (memory, nothing))
         if refine is not None:
-            refined = refine(best.decisions)
-            refined_score = score(refined[None])[0]
+            refined, refined_score = refine(best.decisions)
             candidate = SearchResult(
                 refined, jnp.where(jnp.isnan(refined_score), -jnp.inf, refined_score)
             )

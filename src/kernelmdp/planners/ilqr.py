@@ -78,7 +78,7 @@ def ilqr_refine(
     iterations: ArrayLike,
     regularisers: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0),
     step_lengths: tuple[float, ...] = (1.0, 0.4, 0.1),
-) -> Float[Array, "T w"]:
+) -> tuple[Float[Array, "T w"], Float[Array, ""]]:
     """Improve a sequence of decisions. No iteration makes it worse.
 
     Args:
@@ -96,14 +96,14 @@ def ilqr_refine(
         step_lengths: Step lengths that are tried with each regulariser.
 
     Returns:
-        The improved sequence, (T, w).
+        The improved sequence (T, w), and the sum of its rewards.
     """
     steps, width = decisions.shape
-    m = start.shape[0]
+    rollouts = jnp.asarray(iterations) + 1
+    m, count = start.shape[0], len(regularisers) * len(step_lengths)
 
     def best_rollout(path: Trajectory, feedback: Feedback) -> Trajectory:
         """The best of the paths with each of the feedback laws."""
-        count = feedback.feedforward.shape[0]
 
         def advance(carry: tuple[Array, Array, Array], row: tuple[PyTree, ...]) -> tuple[Any, Any]:
             states, total, ended = carry
@@ -128,42 +128,58 @@ def ilqr_refine(
             changed_decisions[:, best], states[:, best], earning[:, best], totals[best]
         )
 
-    def improve(_: ArrayLike, path: Trajectory) -> Trajectory:
-        derivatives = _derivatives(step, path)
-        rewards = jnp.where(path.earning, step(path.states, path.decisions)[0], 0.0)
+    def best_feedback(path: Trajectory) -> Feedback:
+        rewards, derivatives = _derivatives(step, path)
         unit = (jnp.mean(jnp.abs(rewards)) + 1e-9) / jnp.max(scale) ** 2
         feedback = _best_feedback(derivatives, path, low, high, unit * jnp.array(regularisers))
-        candidate = best_rollout(path, _with_step_lengths(feedback, step_lengths))
-        return jax.tree.map(
+        return _with_step_lengths(feedback, step_lengths)
+
+    def improve(number: Array, carry: tuple[Trajectory, Feedback]) -> tuple[Trajectory, Feedback]:
+        path, feedback = carry
+        candidate = best_rollout(path, feedback)
+        path = jax.tree.map(
             lambda new, old: jnp.where(candidate.total > path.total, new, old), candidate, path
         )
+        return path, jax.lax.cond(
+            number < rollouts - 1, best_feedback, lambda _: feedback, path
+        )  # after the last rollout nothing follows a feedback
 
-    unchanged = Feedback(jnp.zeros((1, steps, width)), jnp.zeros((1, steps, width, m)))
-    path = Trajectory(decisions, jnp.zeros((steps, m)), active, jnp.asarray(-jnp.inf))
-    return jax.lax.fori_loop(0, iterations, improve, best_rollout(path, unchanged)).decisions
+    # The first rollout is that of the given sequence. It is part of the loop, so that the dynamics
+    # are compiled once for all rollouts.
+    unchanged = Feedback(jnp.zeros((count, steps, width)), jnp.zeros((count, steps, width, m)))
+    nothing = Trajectory(decisions, jnp.zeros((steps, m)), active, jnp.asarray(-jnp.inf))
+    path, _ = jax.lax.fori_loop(0, rollouts, improve, (nothing, unchanged))
+    return path.decisions, path.total
 
 
-def _derivatives(step: Step, path: Trajectory) -> TrajectoryDerivatives:
-    """Derivatives at all periods at once, one direction of z after another.
+def _derivatives(step: Step, path: Trajectory) -> tuple[Array, TrajectoryDerivatives]:
+    """Rewards of all periods, and derivatives, one direction of z after another.
 
-    Periods that earn nothing have no derivatives of the reward.
+    Periods that earn nothing have reward 0. One function has all results, so that the dynamics and
+    their derivatives are compiled once.
     """
     m = path.states.shape[1]
     points = jnp.concatenate([path.states, path.decisions], axis=1)
 
-    def reward(z: Array) -> Array:
-        return jnp.sum(jnp.where(path.earning, step(z[:, :m], z[:, m:])[0], 0.0))
+    def total(z: Array) -> tuple[Array, tuple[Array, Array]]:
+        rewards, after, _ = step(z[:, :m], z[:, m:])
+        rewards = jnp.where(path.earning, rewards, 0.0)
+        return jnp.sum(rewards), (rewards, after)
 
-    def along(direction: Array) -> tuple[Array, Array]:
+    def along(direction: Array) -> tuple[Array, Array, Array, Array]:
         tangent = jnp.broadcast_to(direction[None, :], points.shape)
-        curvature = jax.jvp(jax.grad(reward), (points,), (tangent,))[1]
-        return curvature, jax.jvp(lambda z: step(z[:, :m], z[:, m:])[1], (points,), (tangent,))[1]
+        results, changes = jax.jvp(jax.grad(total, has_aux=True), (points,), (tangent,))
+        (gradient, (rewards, _)), (curvature, (_, transition)) = results, changes
+        return rewards, gradient, curvature, transition
 
-    curvatures, transitions = jax.lax.map(along, jnp.eye(points.shape[1], dtype=points.dtype))
+    rewards, gradients, curvatures, transitions = jax.lax.map(
+        along, jnp.eye(points.shape[1], dtype=points.dtype)
+    )
     hessian = jnp.moveaxis(curvatures, 0, 2)
     eigenvalues, axes = jnp.linalg.eigh((hessian + jnp.swapaxes(hessian, 1, 2)) / 2)
     concave = jnp.einsum("tij,tj,tkj->tik", axes, jnp.minimum(eigenvalues, 0.0), axes)
-    return TrajectoryDerivatives(jax.grad(reward)(points), concave, jnp.moveaxis(transitions, 0, 2))
+    derivatives = TrajectoryDerivatives(gradients[0], concave, jnp.moveaxis(transitions, 0, 2))
+    return rewards[0], derivatives
 
 
 def _best_feedback(

@@ -269,6 +269,10 @@ class MPC(Policy):
     def player(self) -> PolicyPlayer:
         return PolicyPlayer(self)
 
+    def __call__(self, state: Any, period: int) -> np.ndarray:
+        # A player runs the program that plays episodes too, so there is one program less.
+        return self.player()(state, period)
+
     def replan(
         self, memory: SearchState, states: Float[Array, "n m"], period: Period
     ) -> tuple[Float[Array, "n q"], Float[Array, " n"], SearchState]:
@@ -312,10 +316,12 @@ class MPC(Policy):
             def score(decisions: Array) -> Array:
                 return returns(decisions, planner.terminal_velocity_penalty)
 
-            def refine(decisions: Array) -> Array:
-                return self._ilqr_refined(
+            def refine(decisions: Array) -> tuple[Array, Array]:
+                refined, total = self._ilqr_refined(
                     search, state, period, decisions, planner.ilqr_iterations * rounds
                 )
+                scored = noise is not None or mdp.termination is not None
+                return refined, score(refined[None])[0] if scored else total
 
             refines = planner.ilqr_iterations > 0 and not mdp.actions.finite
             best, after = search(
@@ -337,7 +343,7 @@ class MPC(Policy):
         period: Period,
         decisions: Array,
         iterations: ArrayLike,
-    ) -> Array:
+    ) -> tuple[Array, Array]:
         mdp, planner = self.mdp, self.planner
 
         def step(states: Array, state_decisions: Array) -> tuple[Array, Array, Array]:

@@ -1,0 +1,73 @@
+"""Policies of a first episode that is not planned: random actions, independent or smooth.
+
+Independent random actions cancel each other: most systems hardly move. Actions that last move a
+system through more of its states, and none is larger than the experience so far suggests.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.domains import Domain
+from kernelmdp.mdp.policy import OpenLoopPolicy, Policy, UniformPolicy
+from kernelmdp.mdp.problem import Problem
+from kernelmdp.types import Key
+
+#: The number of times that smooth actions change their direction in an episode, about.
+CHANGES = 10
+#: The size of the first actions, as a share of the range. It grows to 1.
+FIRST_SIZE = 0.2
+
+
+def first_policy(kind: str, problem: Problem, *, key: Key) -> Policy:
+    """Make the policy of a first episode.
+
+    Args:
+        kind: "random" for independent uniform actions, or "smooth".
+        problem: The problem.
+        key: Decides the draw.
+
+    Returns:
+        The policy.
+    """
+    if kind == "smooth":
+        return smooth_policy(problem.actions, problem.horizon, key=key)
+    return UniformPolicy(problem.actions, key)
+
+
+def smooth_policy(actions: Domain, horizon: int, *, key: Key) -> OpenLoopPolicy:
+    """Draw a smooth sequence of random actions.
+
+    For a box it is a stationary autoregressive sequence, whose size grows. From a finite set, each
+    action is repeated for a random number of steps.
+
+    Args:
+        actions: The action space.
+        horizon: The number of periods.
+        key: Decides the draw.
+
+    Returns:
+        The policy, which does not depend on the state.
+
+    >>> from kernelmdp import Box
+    >>> policy = smooth_policy(Box([-2.0], [2.0]), 50, key=jax.random.key(0))
+    >>> policy.sequence.shape, bool(abs(policy([0.0], 0)[0]) < 2.0)
+    ((50, 1), True)
+    """
+    steps = max(horizon / CHANGES, 1.0)
+    correlation = np.exp(-1 / steps)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint32))
+    if actions.points is not None:
+        points = np.asarray(actions.points)
+        changes = rng.random(horizon) > correlation
+        chosen = rng.integers(len(points), size=horizon)
+        rows = np.maximum.accumulate(np.where(changes, np.arange(horizon), 0))
+        return OpenLoopPolicy(jnp.asarray(points[chosen[rows]], float))
+    low, high = (np.asarray(end) for end in actions.extent)
+    noise = rng.standard_normal((horizon, len(low)))
+    values = [noise[0]]
+    for row in noise[1:]:
+        values.append(correlation * values[-1] + np.sqrt(1 - correlation**2) * row)
+    size = np.linspace(FIRST_SIZE, 1.0, horizon)[:, None]
+    shares = np.clip(size * np.array(values), -1.0, 1.0)
+    return OpenLoopPolicy(jnp.asarray((low + high) / 2 + shares * (high - low) / 2))
