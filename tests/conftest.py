@@ -30,7 +30,10 @@ def pytest_configure(config):
     import tests.checked  # noqa: F401  (named in the hook)
 
     jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
+    from kernelmdp.numerics import kept_programs  # must come after the hook
 
+    # Annotations are checked while a program is traced, so no program is kept whole.
+    kept_programs.KNOWN_PACKAGES = frozenset()
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Not in pyproject.toml: a filter there imports the package before the hook is installed.

@@ -17,6 +17,7 @@ from kernelmdp.numerics.modules import jit, matrix_jit, quick_jit
 
 PROGRAM = """
 import kernelmdp, jax, jax.numpy as jnp
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 from kernelmdp.numerics.compiled_programs import COMPILATIONS
 jax.jit(lambda x: jnp.linalg.eigh(jnp.sin(x) @ x.T)[0])(jnp.ones((3, 3))).block_until_ready()
 print(COMPILATIONS.programs, COMPILATIONS.read)

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import qmc
+import scipy  # its parts are loaded at their first use; some take a second
 
 from kernelmdp.domains.base import Domain
 from kernelmdp.errors import ArgumentError, ShapeError
@@ -72,7 +72,7 @@ class Box(Domain):
     def spread_points(self, count: int) -> np.ndarray:
         low, high = self.bounds
         power = max(1, int(np.ceil(np.log2(count))))
-        unit = qmc.Sobol(self.dimension, scramble=True, rng=0).random_base2(power)
+        unit = scipy.stats.qmc.Sobol(self.dimension, scramble=True, rng=0).random_base2(power)
         # The variance of a conditioned process peaks at the border, which interior points miss.
         # So add corners, and points on the faces.
         corners = itertools.product([0.0, 1.0], repeat=self.dimension)

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
-from scipy.optimize import minimize
 
 from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.envs.environment import Environment
@@ -121,7 +121,9 @@ def _maximise(reward: Callable[..., Any], actions: Domain) -> Value:
     )
     low, high = actions.bounds
     maxima = [
-        -minimize(cost_and_gradient, arms[i], jac=True, bounds=np.stack([low, high], axis=1)).fun
+        -scipy.optimize.minimize(
+            cost_and_gradient, arms[i], jac=True, bounds=np.stack([low, high], axis=1)
+        ).fun
         for i in np.argsort(values)[-10:]
     ]
     return Value(float(max(maxima)), 1e-6, "estimate")

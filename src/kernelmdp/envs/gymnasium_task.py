@@ -231,7 +231,10 @@ class GymnasiumTask:
         return self._nearest(observed) if self.unbounded else observed
 
     def _nearest(self, state: np.ndarray) -> np.ndarray:
-        return np.asarray(self.states.nearest(state[None, :]))[0]
+        # As ``Box.nearest``. For the few numbers of a step, NumPy is faster.
+        low, high = self.states.bounds
+        periodic = np.isin(np.arange(len(low)), self.states.periodic)
+        return np.where(periodic, low + np.mod(state - low, high - low), np.clip(state, low, high))
 
     def _outcome(
         self, state: np.ndarray, next_state: np.ndarray, info: dict[str, Any]
@@ -255,7 +258,7 @@ class GymnasiumTask:
         q = self.actions.dimension
         if action.shape != (q,) or not np.isfinite(action).all():
             raise ArgumentError("policy", f"an action of {q} finite numbers", action)
-        self.actions.require_inside("policy", jnp.asarray(action)[None, :])
+        self.actions.require_inside("policy", action[None, :])
         space = self.env.action_space
         if isinstance(space, spaces.Discrete):
             distances = np.abs(np.array(self.actions.points) - action[None, :]).sum(axis=1)

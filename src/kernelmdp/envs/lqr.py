@@ -21,7 +21,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
+import scipy
 from jaxtyping import Array, Float
 
 from kernelmdp.domains import Box, Domain, Unbounded

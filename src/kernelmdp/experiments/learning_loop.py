@@ -1,5 +1,6 @@
 """The learning loop: ask an agent for a policy, play an episode, learn from it, record numbers."""
 
+import functools
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -107,9 +108,11 @@ class Recorder:
         #: Whether the learner has diagnostics besides those that are recorded after updates.
         after = set(agent.learner.update_columns)
         self.diagnoses = agent.learns and not set(agent.learner.columns) <= after
-        self.containment_points = jnp.asarray(
-            agent.problem.points.spread_points(CONTAINMENT_POINTS)
-        )
+
+    @functools.cached_property
+    def containment_points(self) -> jax.Array:
+        """Points at which confidence sets are compared with the truth."""
+        return jnp.asarray(self.agent.problem.points.spread_points(CONTAINMENT_POINTS))
 
     def before_update(self, plan: Plan, episode: Episode) -> dict[str, Any]:
         """Collect the numbers of an episode before the agent learns from it.
@@ -128,7 +131,8 @@ class Recorder:
         row |= _checked_diagnostics(agent)
         row |= {"planned_value": plan.value(start), "planning_error": plan.error}
         row |= self.evaluator.row(plan.policy, start, episode, agent.totals)
-        row |= self.evaluator.containment(agent.sets, self.containment_points)
+        if agent.sets is not None:
+            row |= self.evaluator.containment(agent.sets, self.containment_points)
         return row | widths(agent, np.asarray(episode.points))
 
     def after_update(self) -> dict[str, float]:

@@ -309,7 +309,7 @@ class InducingEngine(Engine):
 
     def gain(self) -> Float[Array, ""]:
         # Σ_i ½ ln|A_i|.
-        return jnp.sum(jnp.log(jnp.diagonal(self.factor, axis1=1, axis2=2)))
+        return _log_determinant(self.factor)
 
     def reserve(self, rows: int) -> "InducingEngine":
         return self
@@ -395,6 +395,11 @@ def _prior(
     kernels: BatchedKernels, inducing_points: Array, used: Array, config: InducingConfig
 ) -> InducingEngine:
     return InducingEngine.prior(kernels, inducing_points, used, config)
+
+
+@quick_jit
+def _log_determinant(factors: Float[Array, "m r r"]) -> Float[Array, ""]:
+    return jnp.sum(jnp.log(jnp.diagonal(factors, axis1=1, axis2=2)))
 
 
 @matrix_jit

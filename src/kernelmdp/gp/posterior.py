@@ -29,7 +29,7 @@ from kernelmdp.numerics.checks import (
     require_finite,
 )
 from kernelmdp.numerics.factorisation import is_traced, require_positive_definite
-from kernelmdp.numerics.modules import Module, jit, replace_fields
+from kernelmdp.numerics.modules import Module, jit, kept_jit, replace_fields
 from kernelmdp.types import Key
 
 
@@ -372,7 +372,7 @@ def advance(posterior: Posterior, x: Array, y: Array) -> tuple[tuple[Engine, ...
     return after, jnp.sum(jnp.stack(checks))
 
 
-@jit
+@kept_jit
 def _predict(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
     """Mean, std, and the lowest variance in units of the largest prior variance at the points."""
     layout = posterior.layout

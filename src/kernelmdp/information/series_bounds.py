@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from kernelmdp.information.closed_forms import (
     low_rank_gain,
@@ -113,10 +113,10 @@ def taylor(*, dimension: int, radius: float, n: int, noise_variance: float) -> f
     # The highest degree does not depend on n and noise_variance. So the bound is a minimum over a
     # fixed family, and hence monotone in both.
     highest = 16
-    while special.gammainc(highest, squared_radius) > 1e-40 and highest < 10**6:
+    while scipy.special.gammainc(highest, squared_radius) > 1e-40 and highest < 10**6:
         highest *= 2
     degrees = _break_points(highest)
-    rank_below = np.rint(special.binom(degrees - 1.0 + dimension, dimension))
+    rank_below = np.rint(scipy.special.binom(degrees - 1.0 + dimension, dimension))
     rank_below[0] = 0.0
     # Ranks that are too large to be subtracted exactly become infinite. A larger rank is always
     # valid, and any rank above n counts as n.
@@ -126,7 +126,7 @@ def taylor(*, dimension: int, radius: float, n: int, noise_variance: float) -> f
     first, last = degrees[start].astype(float), degrees[stop].astype(float)
     positive = first > 0
     peak = np.zeros(first.shape)
-    log_ratio = special.gammaln(last[positive]) - special.gammaln(first[positive])
+    log_ratio = scipy.special.gammaln(last[positive]) - scipy.special.gammaln(first[positive])
     peak[positive] = np.minimum(
         np.exp(log_ratio / (last[positive] - first[positive])), squared_radius
     )
@@ -259,7 +259,7 @@ def _best_partition(
 
 def _poisson_reaches(count: Array, mean: Array) -> Array:
     """P(Poisson(mean) >= count), elementwise."""
-    return np.where(count > 0, special.gammainc(np.maximum(count, 1.0), mean), 1.0)
+    return np.where(count > 0, scipy.special.gammainc(np.maximum(count, 1.0), mean), 1.0)
 
 
 @lru_cache(maxsize=256)

@@ -12,8 +12,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
-from scipy.special import gammaln, kve
 
 from kernelmdp.errors import ShapeError, UnknownPropertyError
 from kernelmdp.kernels.base import ATOM, Kernel
@@ -177,7 +177,7 @@ class Matern(Kernel):
         constant = (
             d * math.log(2)
             + 0.5 * d * math.log(math.pi)
-            + float(gammaln(nu + d / 2) - gammaln(nu))
+            + float(scipy.special.gammaln(nu + d / 2) - scipy.special.gammaln(nu))
             + nu * math.log(2 * nu)
         )
         radius = 2 * nu + jnp.sum((scales * frequency) ** 2, axis=-1)
@@ -266,8 +266,8 @@ def _matern_table(nu: float) -> tuple[float, np.ndarray]:
     if nu > BESSEL_LIMIT:
         values = _log_matern_smooth(nu, t) + t
     else:
-        log_bessel = np.log(kve(nu, t))  # of e^t K_ν(t)
-        values = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(t) + log_bessel
+        log_bessel = np.log(scipy.special.kve(nu, t))  # of e^t K_ν(t)
+        values = (1 - nu) * math.log(2) - scipy.special.gammaln(nu) + nu * np.log(t) + log_bessel
     # kve loses its last digits as t → 0 for large ν. There ln k = −ν t²/(2 (ν−1) 2ν) to rounding.
     if nu > 2:
         tiny = t < 1e-4

@@ -223,6 +223,8 @@ class FittedData(Module):
         if self.learns_termination or known_termination:
             rows = ~self._small_terminal_rewards
             return self.points[rows], self.rewards[rows]
+        if not self.ended.any():
+            return self.points, self.rewards
         actions = self.problem.actions.spread_points(3)
         terminal = self.outcomes[self.ended]
         absorbing = state_action(

@@ -18,7 +18,7 @@ from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.model_wrappers import TerminationModel
 from kernelmdp.mdp import Gaussian, Noise
-from kernelmdp.numerics.modules import Module
+from kernelmdp.numerics.modules import Module, quick_jit
 
 
 class FittedState(Module):
@@ -163,6 +163,11 @@ def is_flat_reward(data: FittedData, logs: np.ndarray) -> bool:
     return float(np.ptp(np.asarray(mean))) <= data.settings.flat_reward_threshold * float(np.ptp(y))
 
 
+@quick_jit
+def _kernels_at(family: KernelFamily, logs: Any) -> Any:
+    return family.kernels_at(jnp.asarray(logs))
+
+
 def _posterior(
     data: FittedData,
     family: KernelFamily,
@@ -172,7 +177,7 @@ def _posterior(
     scalar: bool,
 ) -> Posterior:
     """The posterior with these parameters, on inducing points among the data."""
-    kernels, count = family.kernels_at(jnp.asarray(logs)), len(points)
+    kernels, count = _kernels_at(family, logs), len(points)
     limit, config = data.settings.inducing_points, data.settings.inducing
     if count > limit:
         candidates = points[spread_rows(points, 4 * limit, key=data.rows_key(count))]

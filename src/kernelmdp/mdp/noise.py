@@ -15,8 +15,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
-from scipy import stats
 
 from kernelmdp.domains import Domain, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
@@ -218,12 +218,12 @@ class Gaussian(Noise):
         return nodes, weights / weights.sum()
 
     def quantiser(self, count: int) -> tuple[np.ndarray, float]:
-        edges = stats.norm.ppf(np.linspace(0, 1, count + 1))
-        density = stats.norm.pdf(edges)
+        edges = scipy.stats.norm.ppf(np.linspace(0, 1, count + 1))
+        density = scipy.stats.norm.pdf(edges)
         nodes = count * (density[:-1] - density[1:])  # conditional means
         # ∫ |x − node| over a cell: both sides of the node, by ∫ x φ = −φ.
         low, mid, high = edges[:-1], nodes, edges[1:]
-        cdf, pdf = stats.norm.cdf, stats.norm.pdf
+        cdf, pdf = scipy.stats.norm.cdf, scipy.stats.norm.pdf
         below = mid * (cdf(mid) - cdf(low)) - (pdf(low) - pdf(mid))
         above = (pdf(mid) - pdf(high)) - mid * (cdf(high) - cdf(mid))
         return nodes, float(np.sum(below + above))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.mdp.state_grid import StateGrid
-from kernelmdp.numerics.modules import Module, jit, quick_jit
+from kernelmdp.numerics.modules import Module, jit, kept_jit, quick_jit
 from kernelmdp.types import Key, Period
 
 
@@ -97,13 +97,13 @@ class Policy(Module):
         Returns:
             The action, (q,).
         """
-        row = jnp.atleast_1d(jnp.asarray(state, float))[None, :]
-        return np.asarray(_actions(self, row, jnp.asarray(period)))[0]
+        row = np.atleast_1d(np.asarray(state, float))[None, :]
+        return np.asarray(_actions(self, row, np.asarray(period)))[0]
 
 
 @jit
-def _actions(policy: Policy, states: Array, period: Array) -> Array:
-    return policy.actions(states, period)
+def _actions(policy: Policy, states: Any, period: Any) -> Array:
+    return policy.actions(jnp.asarray(states), jnp.asarray(period))
 
 
 class PolicyPlayer:
@@ -142,7 +142,7 @@ def _reset(policy: Policy, count: int) -> Any:
     return policy.reset(count)
 
 
-@jit
+@kept_jit
 def _decide(policy: Policy, memory: Any, states: Any, period: Period) -> tuple[Array, Any]:
     return policy.decide(memory, jnp.asarray(states), jnp.asarray(period))
 

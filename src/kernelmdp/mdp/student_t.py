@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.noise import Noise
@@ -82,7 +82,7 @@ class StudentT(Noise):
         Returns:
             Nodes and weights, each (count,).
         """
-        nodes, weights = special.roots_gegenbauer(count, (self.degrees - 1) / 2)
+        nodes, weights = scipy.special.roots_gegenbauer(count, (self.degrees - 1) / 2)
         nodes = (nodes - nodes[::-1]) / 2  # symmetric to the last digit
         return math.sqrt(self.degrees) * nodes / np.sqrt(1 - nodes**2), weights / weights.sum()
 
@@ -97,7 +97,7 @@ class StudentT(Noise):
         Returns:
             The values (count,), and their W₁ distance to the law of size 1.
         """
-        law, nu = stats.t(self.degrees), self.degrees
+        law, nu = scipy.stats.t(self.degrees), self.degrees
 
         def tail(t: np.ndarray) -> np.ndarray:
             finite = np.where(np.isfinite(t), t, 0.0)

@@ -20,7 +20,7 @@ FOLDER_SIZE = 1 << 30
 #: Share of ``FOLDER_SIZE`` that is left when programs are deleted, so that it is done seldom.
 SHARE_LEFT = 0.75
 #: Shortest compilation whose program is kept, in seconds. To read one takes a few milliseconds.
-LEAST_SECONDS = 0.02
+LEAST_SECONDS = 0.005
 
 # JAX's name of the event that a program was compiled, or read from the folder.
 _COMPILING = "/jax/core/compile/backend_compile_duration"
@@ -63,6 +63,11 @@ class Compilations:
         began = self._began
         return 0.0 if began is None else time.time() - began
 
+    def count_read(self) -> None:
+        """Count a program that was read without JAX's help."""
+        self.programs += 1
+        self.read += 1
+
     def _begin(self, event: str, value: float, **_: object) -> None:
         if event == _COMPILING:
             self._began = value
@@ -100,8 +105,8 @@ def keep_compiled_programs() -> pathlib.Path | None:
     chosen = os.environ.get(FOLDER_VARIABLE, "")
     if chosen == "off":
         return None
-    home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    folder = pathlib.Path(chosen or pathlib.Path(home) / "kernelmdp") / f"programs-{_processor()}"
+    home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    folder = pathlib.Path(chosen or home / "kernelmdp") / f"programs-{processor_name()}"
     if not _is_writable(folder):
         return None
     _delete_oldest(folder)
@@ -110,8 +115,12 @@ def keep_compiled_programs() -> pathlib.Path | None:
     return folder
 
 
-def _processor() -> str:
-    """A short name of the kind of processor: programs for one may not run on another."""
+def processor_name() -> str:
+    """Return a short name of the kind of processor: programs for one may not run on another.
+
+    Returns:
+        Eight hexadecimal digits.
+    """
     description = platform.machine() + platform.processor()
     information = pathlib.Path("/proc/cpuinfo")
     if information.exists():

@@ -4,7 +4,7 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+import scipy
 
 from kernelmdp.errors import ShapeError
 from kernelmdp.mdp.noise import gaussian_slope, smallest_deviation
@@ -92,7 +92,7 @@ def certified_slope(
             )
             for j in range(len(units))
         ]
-        curvature = 2 * float(stats.norm.pdf(1.0)) * float(np.ptp(table)) / deviation**2
+        curvature = 2 * float(scipy.stats.norm.pdf(1.0)) * float(np.ptp(table)) / deviation**2
         gradient = float(np.sqrt(sum(p**2 for p in partials)).max())
         steepest = max(steepest, gradient + curvature * radius)
     return LipschitzBound(steepest + gaussian_slope(2 * error, deviation), rule, certified)
@@ -129,15 +129,15 @@ def _smoothing(grid: StateGrid) -> list[tuple[np.ndarray, np.ndarray]]:
         turns = math.ceil(10 * deviation / n) + 1 if j in grid.states.periodic else 0
         knots = np.arange(-turns * n - 1, (turns + 1) * n + 1)
         z = (np.arange(places)[:, None] - (places - n) // 2 - knots[None, :]) / deviation
-        ramp = deviation * (z * stats.norm.cdf(z) + stats.norm.pdf(z))
-        level, slope = (np.diff(part, n=2, axis=1) for part in (ramp, stats.norm.cdf(z)))
+        ramp = deviation * (z * scipy.stats.norm.cdf(z) + scipy.stats.norm.pdf(z))
+        level, slope = (np.diff(part, n=2, axis=1) for part in (ramp, scipy.stats.norm.cdf(z)))
         if turns:  # every node counts with all its images around the circle
             level, slope = (x.reshape(places, -1, n).sum(axis=1) for x in (level, slope))
         else:  # V is constant beyond the border, so the outer hat functions stay at 1 there
             below, above = (ramp[:, 0] - ramp[:, 1], ramp[:, -2] - ramp[:, -1])
             level[:, 0] += 1 - below
             level[:, -1] += above
-            slope[:, 0] -= stats.norm.cdf(z[:, 0]) - stats.norm.cdf(z[:, 1])
-            slope[:, -1] += stats.norm.cdf(z[:, -2]) - stats.norm.cdf(z[:, -1])
+            slope[:, 0] -= scipy.stats.norm.cdf(z[:, 0]) - scipy.stats.norm.cdf(z[:, 1])
+            slope[:, -1] += scipy.stats.norm.cdf(z[:, -2]) - scipy.stats.norm.cdf(z[:, -1])
         matrices.append((level, slope / grid.spacing[j]))
     return matrices

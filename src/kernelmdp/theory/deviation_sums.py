@@ -7,7 +7,7 @@ data, and κ a bound of the prior variance.
 
 import math
 
-from scipy.special import lambertw
+import scipy
 
 from kernelmdp.theory.bound import log
 
@@ -98,11 +98,11 @@ def improved_lemma(
     in_order = 2 * kappa * gain / math.log1p(kappa / regulariser)
     if squares:
         jumps = m * horizon * kappa * gain
-        c = float(lambertw(math.sqrt(jumps / (2 * in_order))).real)
+        c = float(scipy.special.lambertw(math.sqrt(jumps / (2 * in_order))).real)
         rare_jumps = 0.5 * math.log(steps * (math.exp(2 * c) * in_order + jumps / c))
     else:
         no_jumps, jumps = math.sqrt(steps * in_order), horizon * math.sqrt(m * kappa) * gain
-        c = 2 * float(lambertw(0.5 * math.sqrt(jumps / no_jumps)).real)
+        c = 2 * float(scipy.special.lambertw(0.5 * math.sqrt(jumps / no_jumps)).real)
         rare_jumps = math.log(math.exp(c) * no_jumps + jumps / c)
     trivial = 0.5 * math.log(m * kappa) + math.log(steps)
     return min(0.5 * math.log(block * steps), rare_jumps, trivial)

@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
-from scipy import stats
 
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp import MDP, Policy, StateGrid, policy_values
@@ -180,7 +180,7 @@ def coverage(
     allowed = next(
         n
         for n in range(runs + 1)
-        if stats.binom.sf(n, runs, miss_probability) <= _probability("level", level)
+        if scipy.stats.binom.sf(n, runs, miss_probability) <= _probability("level", level)
     )
     return at_most(
         f"(j) coverage: {set_name}",
@@ -215,11 +215,11 @@ def posterior_ranks(ranks: Any, *, draws: int, bins: int = 10, level: float = 1e
     if values.size == 0 or (values < 0).any() or (values >= total).any():
         raise ArgumentError("ranks", f"ranks from 0 to {draws}", values)
     counts = np.histogram(values, bins=bins, range=(0, total))[0]
-    left = float(stats.chisquare(counts).statistic)
+    left = float(scipy.stats.chisquare(counts).statistic)
     return at_most(
         "(k) posterior-sampling identity: ranks are uniform",
         left,
-        float(stats.chi2.isf(_probability("level", level), bins - 1)),
+        float(scipy.stats.chi2.isf(_probability("level", level), bins - 1)),
         note=f"χ² of {values.size} ranks; fails by chance with probability {level:g}",
     )
 
