@@ -152,12 +152,12 @@ def test_plans_stop_where_episodes_ended_if_steps_earn():
 def test_an_end_is_a_goal_where_steps_cost():
     agent = pole()
     mdp = walked(agent, -1.0)
-    assert mdp.termination is None
     first, last = (
-        np.array([[*told.states[place], 0.0] for told in agent.history]) for place in (0, -1)
+        jnp.asarray([[*told.states[place], 0.0] for told in agent.history]) for place in (0, -1)
     )
-    assert (mdp.model(jnp.asarray(last)).reward > -0.5).all()  # nothing is paid after the end
-    assert (mdp.model(jnp.asarray(first)).reward < -0.9).all()
+    assert not np.asarray(mdp.termination(first, first[:, :4])).any()
+    assert np.asarray(mdp.termination(last, last[:, :4])).mean() > 0.5
+    assert (mdp.model(jnp.concatenate([first, last])).reward == -1.0).all()
 
 
 def test_a_short_episode_must_have_ended():

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.gp.fit_config import InducingConfig
 from kernelmdp.gp.hyperpriors import HyperPrior
-from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily, PriorDraw
+from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily, KernelSum, PriorDraw
 from kernelmdp.kernels import Kernel, Periodic, SquaredExponential
 from kernelmdp.numerics import fast_math
 from kernelmdp.types import Key
@@ -65,6 +65,16 @@ class ARDKernels(BatchedKernels):
 
         return jax.vmap(one_output)(self.embedded_lengthscales, self.signal)
 
+    def weighted_sum(
+        self, centres: Float[Array, "k p"], coefficients: Float[Array, "m k"]
+    ) -> "GaussianSum":
+        precisions = 1 / self.embedded_lengthscales**2  # (m, p)
+        linear = precisions[:, None, :] * centres[None, :, :]
+        constants = -0.5 * jnp.einsum("mkp,kp->mk", linear, centres)
+        squares = jnp.broadcast_to(-0.5 * precisions[:, None, :], linear.shape)
+        exponents = jnp.concatenate([linear, squares, constants[:, :, None]], axis=2)
+        return GaussianSum(exponents, self.signal[:, None] ** 2 * coefficients)
+
     def variances(self, embedded: Float[Array, "n p"]) -> Float[Array, "#n m"]:
         return self.signal[None, :] ** 2
 
@@ -112,6 +122,28 @@ class ARDKernels(BatchedKernels):
                 product = product * part
             expressions.append(float(signal) ** 2 * product)
         return expressions
+
+
+class GaussianSum(KernelSum):
+    """Σ_u weights_u exp(−½ Σ_j (x_j − u_j)²/ℓ_j²), one sum for every output.
+
+    The exponent is linear in (x, x², 1). One product of matrices computes all exponents, and few
+    loops are left to compile, also in derivatives.
+
+    Attributes:
+        exponents: The coefficients of (x, x², 1) in the exponents.
+        weights: The weights.
+    """
+
+    exponents: Float[Array, "m k f"]
+    weights: Float[Array, "m k"]
+
+    def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
+        ones = jnp.ones((embedded.shape[0], 1), embedded.dtype)
+        features = jnp.concatenate([embedded, embedded**2, ones], axis=1)
+        exponents = jnp.einsum("nf,mkf->mnk", features, self.exponents)
+        values = fast_math.exp(jnp.minimum(exponents, 0.0))
+        return jnp.einsum("mnk,mk->nm", values, self.weights)
 
 
 class FourierDraw(PriorDraw):

@@ -24,7 +24,7 @@ from kernelmdp.gp.ard import ARDKernels
 from kernelmdp.gp.engine import Engine, PosteriorFunction
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.inducing_points import select_inducing_points
-from kernelmdp.gp.kernel_families import BatchedKernels, PriorDraw
+from kernelmdp.gp.kernel_families import BatchedKernels, KernelSum, PriorDraw
 from kernelmdp.gp.mean_functions import as_mean
 from kernelmdp.gp.output_layouts import ColumnLayout
 from kernelmdp.gp.posterior import Posterior
@@ -52,24 +52,20 @@ class InducingFunction(PosteriorFunction):
 
     Attributes:
         kernels: The kernels of the outputs.
-        inducing_points: The embedded inducing points u.
-        coefficients: The coefficients of each output.
+        weighted_sum: The sum, a function of embedded points.
         config: Numerical settings.
         prior: The prior draw, or None for the mean.
     """
 
     kernels: BatchedKernels
-    inducing_points: Float[Array, "R p"]
-    coefficients: Float[Array, "m R"]
+    weighted_sum: KernelSum
     config: InducingConfig = eqx.field(static=True)
     prior: PriorDraw | None = None
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
         def evaluate(z: Array) -> Array:
             x = self.kernels.embed(z)
-            values = jnp.einsum(
-                "mnr,mr->nm", self.kernels.gram(x, self.inducing_points), self.coefficients
-            )
+            values = self.weighted_sum(x)
             return values if self.prior is None else values + self.prior(x)
 
         return map_chunks(evaluate, points, self.config.chunk)
@@ -248,7 +244,8 @@ class InducingEngine(Engine):
         return self.kernels.gram(x, x) - jnp.einsum("mns,mks->mnk", learned, learned)
 
     def mean_function(self) -> PosteriorFunction:
-        return InducingFunction(self.kernels, self.inducing_points, self.coefficients, self.config)
+        weighted_sum = self.kernels.weighted_sum(self.inducing_points, self.coefficients)
+        return InducingFunction(self.kernels, weighted_sum, self.config)
 
     def draw(self, frequencies: int, *, key: Key) -> PosteriorFunction:
         # Exact in law at the inducing points. Elsewhere random features approximate the prior.
@@ -271,9 +268,8 @@ class InducingEngine(Engine):
             self.root, self.factor, self.moment, noise, prior_values.T
         )
         coefficients = coefficients * self.used[None, :]
-        return InducingFunction(
-            self.kernels, self.inducing_points, coefficients, self.config, prior
-        )
+        weighted_sum = self.kernels.weighted_sum(self.inducing_points, coefficients)
+        return InducingFunction(self.kernels, weighted_sum, self.config, prior)
 
     @property
     def exact_draws(self) -> bool:

@@ -8,6 +8,7 @@ There are two families: squared exponentials with one lengthscale for every coor
 import abc
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -24,6 +25,14 @@ class PriorDraw(Module):
     @abc.abstractmethod
     def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
         """Evaluate the functions at embedded points."""
+
+
+class KernelSum(Module):
+    """Σ_u coefficients_u k_i(x, u) for every output i, a function of embedded points x."""
+
+    @abc.abstractmethod
+    def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
+        """Evaluate the sums at embedded points."""
 
 
 class BatchedKernels(Module):
@@ -66,6 +75,22 @@ class BatchedKernels(Module):
         Returns:
             The matrices, (m, n, k).
         """
+
+    def weighted_sum(
+        self, centres: Float[Array, "k p"], coefficients: Float[Array, "m k"]
+    ) -> KernelSum:
+        """Make the function Σ_u coefficients_u k_i(x, u).
+
+        Planners evaluate it many times, so a class may prepare it.
+
+        Args:
+            centres: The embedded points u, (k, p).
+            coefficients: (m, k).
+
+        Returns:
+            The function of embedded points.
+        """
+        return GramSum(self, centres, coefficients)
 
     @abc.abstractmethod
     def variances(self, embedded: Float[Array, "n p"]) -> Float[Array, "#n m"]:
@@ -122,6 +147,24 @@ class BatchedKernels(Module):
         Returns:
             The kernels.
         """
+
+
+class GramSum(KernelSum):
+    """The sum by the kernel matrix, for any kernels.
+
+    Attributes:
+        kernels: The kernels.
+        centres: The embedded points u.
+        coefficients: The coefficients of each output.
+    """
+
+    kernels: BatchedKernels
+    centres: Float[Array, "k p"]
+    coefficients: Float[Array, "m k"]
+
+    def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
+        gram = self.kernels.gram(embedded, self.centres)
+        return jnp.einsum("mnk,mk->nm", gram, self.coefficients)
 
 
 class KernelFamily(Module):

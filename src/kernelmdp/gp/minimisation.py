@@ -75,9 +75,10 @@ def minimise(
         )
         return after, None
 
-    value, gradient = value_and_gradient(start)
-    initial = (start, value, gradient, identity, jnp.ones(()))
-    (best, value, *_), _ = jax.lax.scan(iterate, initial, None, length=config.steps)
+    # The first step has length 0 and evaluates the start, so that the loss is compiled once.
+    infinite = jnp.full((), jnp.inf, start.dtype)
+    initial = (start, infinite, jnp.zeros_like(start), identity, jnp.ones(()))
+    (best, value, *_), _ = jax.lax.scan(iterate, initial, None, length=config.steps + 1)
     return best, value
 
 

@@ -3,8 +3,8 @@
 JAX keeps what it compiled, but a new process traces every function again to find out which program
 it is. For large functions this takes longer than reading the program. Here the name of a program is
 made from all that it depends on. This is the function and the source of this library, versions of
-JAX and others, JAX's settings, and the arguments. Of arrays only shapes and types matter. Arguments of classes from elsewhere, whose source may change, make no name; JAX then
-traces as usual.
+JAX and others, JAX's settings, and the arguments. Of arrays only shapes and types matter.
+Arguments of classes from elsewhere, whose source may change, make no name. JAX then traces them.
 """
 
 import functools
