@@ -177,6 +177,7 @@ class FittedKernels(Learner):
         model: Model = ClippedReward(mdp.model, jnp.asarray(low), jnp.asarray(high))
         if data.learns_termination:
             # Without a loss it has no effect. It is there so that one compiled program serves all.
-            loss = data.settings.centring * abs(high) if state.has_one_reward else 0.0
+            must_last = state.has_one_reward and not data.is_race
+            loss = data.settings.centring * abs(high) if must_last else 0.0
             model = CentredReward(model, *state.termination.limits, loss=jnp.asarray(loss))
         return replace_fields(mdp, model=model)
