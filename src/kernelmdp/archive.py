@@ -10,6 +10,8 @@ import json
 import os
 import pathlib
 import zipfile
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from kernelmdp.errors import CheckpointError
 FORMAT = "kernelmdp agent"
 #: Version of the file format. ``read`` refuses all others; raise it when the format changes.
 VERSION = 3
-#: Names of the arrays of a saved agent. The first axis of each counts episodes.
+#: Names of the arrays of observations. The first axis of each counts episodes.
 ARRAYS = ("states", "actions", "rewards", "outcomes", "terminated")
 
 
@@ -86,17 +88,24 @@ def sync_folder(folder: pathlib.Path) -> None:
         os.close(descriptor)
 
 
-def write(path: Any, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def write(
+    path: Any,
+    description: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    states: Mapping[str, Mapping[str, np.ndarray]] = MappingProxyType({}),
+) -> None:
     """Write a saved agent. The same agent always gives the same bytes.
 
     Args:
         path: Path of the file.
         description: The agent's settings and problem, of types that JSON holds.
         arrays: The observations, by the names in ``ARRAYS``; the first axis counts episodes.
+        states: Arrays of states of the learner, by the name of the state and of the array.
     """
     text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
     members = {"agent.json": text.encode()}
-    for name, array in arrays.items():
+    named = {f"{label}/{name}": array for label in states for name, array in states[label].items()}
+    for name, array in (arrays | named).items():
         buffer = io.BytesIO()
         np.save(buffer, array, allow_pickle=False)
         members[f"{name}.npy"] = buffer.getvalue()
@@ -107,14 +116,16 @@ def write(path: Any, description: dict[str, Any], arrays: dict[str, np.ndarray])
     write_atomically(path, zipped.getvalue())
 
 
-def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(
+    path: Any,
+) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
     """Read a saved agent.
 
     Args:
         path: Path of the file.
 
     Returns:
-        The description and the arrays, as ``write`` took them.
+        Description, arrays and states, as ``write`` took them. Older files have no states.
 
     Raises:
         CheckpointError: If there is no such file, it is no saved agent, it has another version of
@@ -126,10 +137,12 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with zipfile.ZipFile(file) as archive:
             description = json.loads(archive.read("agent.json"))
-            arrays = {
-                name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
-                for name in ARRAYS
-            }
+            arrays = {name: _array(archive, name) for name in ARRAYS}
+            states: dict[str, dict[str, np.ndarray]] = {}
+            for member in archive.namelist():
+                label, slash, name = member.removesuffix(".npy").partition("/")
+                if slash:
+                    states.setdefault(label, {})[name] = _array(archive, f"{label}/{name}")
     except READ_ERRORS as error:
         raise CheckpointError(f"{file}: not a saved agent of kernelmdp ({error})") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
@@ -140,4 +153,8 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         )
     if len({len(array) for array in arrays.values()}) > 1:
         raise CheckpointError(f"{file}: arrays of different numbers of episodes")
-    return description, arrays
+    return description, arrays, states
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    return np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)

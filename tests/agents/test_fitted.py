@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
+from kernelmdp import archive
 from kernelmdp.errors import ArgumentError
+from kernelmdp.learners import FittedKernels
 from kernelmdp.mdp import Episode
 from kernelmdp.planners import GridPlanner, MPCPlanner
 
@@ -73,6 +75,43 @@ def test_observations_are_taken_as_they_come(swung):
     assert agent.predict([1.0, 0.0, 0.0]).shape == (1,)
     with pytest.raises(km.errors.ShapeError, match="3 numbers"):
         agent.predict([0.0, 0.0])
+
+
+def test_loading_does_not_learn_again(swung, tmp_path, monkeypatch):
+    """What was fitted is in the file, so that loading takes no longer with a longer history."""
+    agent, _ = swung
+    agent.save(tmp_path / "agent.kmdp")
+
+    def refuse(*_, **__):
+        raise AssertionError("an episode was learned again")
+
+    monkeypatch.setattr(FittedKernels, "update", refuse)
+    loaded = km.load(tmp_path / "agent.kmdp")
+    for name, array in agent.learner.saved_arrays(agent.state).items():
+        np.testing.assert_array_equal(loaded.learner.saved_arrays(loaded.state)[name], array)
+    for own, other in zip(agent.history, loaded.history, strict=True):
+        np.testing.assert_array_equal(own.states, other.states)
+    np.testing.assert_array_equal(loaded.state.data.points, agent.state.data.points)
+    np.testing.assert_array_equal(loaded.state.data.ended, agent.state.data.ended)
+
+
+def test_a_file_without_the_learner_s_arrays_is_learned_again(swung, tmp_path):
+    agent, _ = swung
+    agent.save(tmp_path / "agent.kmdp")
+    description, arrays, _ = archive.read(tmp_path / "agent.kmdp")
+    archive.write(tmp_path / "old.kmdp", description, arrays)
+    loaded = km.load(tmp_path / "old.kmdp")
+    np.testing.assert_allclose(loaded.state.dynamics_logs, agent.state.dynamics_logs)
+
+
+@pytest.mark.parametrize("damage", [{"excluded": np.zeros(3, bool)}, {"trend": np.zeros(2)}])
+def test_a_damaged_state_is_named(swung, tmp_path, damage):
+    swung[0].save(tmp_path / "agent.kmdp")
+    description, arrays, states = archive.read(tmp_path / "agent.kmdp")
+    damaged = {"newest": states["newest"] | damage}
+    archive.write(tmp_path / "damaged.kmdp", description, arrays, damaged)
+    with pytest.raises(km.errors.CheckpointError, match="learner's state is damaged"):
+        km.load(tmp_path / "damaged.kmdp")
 
 
 def test_a_loaded_agent_goes_on_the_same(swung, tmp_path):

@@ -156,7 +156,7 @@ def test_half_of_every_deviation(tmp_path, monkeypatch):
 def test_another_order_of_episodes(copied, what):
     order = np.array([0, 3, 1, 4, 2])
     if what == "data":
-        description, arrays = archive.read(copied / "checkpoint")
+        description, arrays, _ = archive.read(copied / "checkpoint")
         for name in ("format", "version"):
             description.pop(name)
         shuffled = {name: array[order] for name, array in arrays.items()}
@@ -255,7 +255,7 @@ def test_folders_without_data(kmdp, copied, tmp_path):
         assert message in err
         if spoil is not None:
             (tmp_path / spoil).rename(place / spoil)
-    description, arrays = archive.read(copied / "checkpoint")
+    description, arrays, _ = archive.read(copied / "checkpoint")
     for name in ("format", "version"):
         description.pop(name)
     archive.write(copied / "checkpoint", description | {"agent": other.agent}, arrays)

@@ -5,13 +5,14 @@
 ['certainty-equivalence', 'dirichlet-psrl', 'frugal']
 """
 
-from kernelmdp.agents.agent import Agent, episode_key, numpy_generator
+from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.baselines import Greedy, Random
 from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.frugal import Frugal, FrugalConfig
 from kernelmdp.agents.gp_ucrl import GPUCRL
 from kernelmdp.agents.psrl import PSRL, PSRLConfig
 from kernelmdp.agents.saving import AGENTS
+from kernelmdp.numerics.random_keys import episode_key, numpy_generator
 
 __all__ = [
     "AGENTS",

@@ -22,10 +22,11 @@ from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
-from kernelmdp.mdp.episode import checked_episode, checked_step
+from kernelmdp.mdp.episode import checked_episode, checked_step, recorded_episode
 from kernelmdp.mdp.first_policies import first_policy
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.planners import Plan, Planner, UnplannedPolicy, as_planner
 from kernelmdp.types import ArrayLike, Key
 
@@ -121,7 +122,8 @@ class Agent(abc.ABC):
         self.best: Evaluation | None = None
         #: Whether ``predict`` follows the best controller and not the newest one.
         self.follows_best = False
-        self._best_state: Any = self.state
+        #: The learner's state at the best evaluation.
+        self.best_state: Any = self.state
 
     # Methods for subclasses.
 
@@ -160,7 +162,7 @@ class Agent(abc.ABC):
     @property
     def controller_state(self) -> Any:
         """The learner's state that ``predict`` plans with: the newest, or the best evaluated."""
-        return self._best_state if self.follows_best else self.state
+        return self.best_state if self.follows_best else self.state
 
     @property
     def pessimism(self) -> float:
@@ -323,21 +325,28 @@ class Agent(abc.ABC):
         episode = checked_episode(
             *data, spaces=self.problem, terminated=terminated, truncated=truncated
         )
-        if self.update == "step":
-            # A loaded agent gets whole episodes. It must still learn step by step, because fitted
-            # kernels depend on when they were fitted.
-            state = self.state
-            for step in range(self._steps_seen, len(episode)):
-                state = self._updated(state, episode.step(step))
-            self.state = state
-        else:
-            self.state = self._updated(self.state, episode)
+        self._take(episode, self._learned(episode))
+
+    def _learned(self, episode: Episode) -> Any:
+        """The learner's state after an episode."""
+        if self.update == "episode":
+            return self._updated(self.state, episode)
+        # A loaded agent gets whole episodes. It must still learn step by step, because fitted
+        # kernels depend on when they were fitted.
+        state = self.state
+        for step in range(self._steps_seen, len(episode)):
+            state = self._updated(state, episode.step(step))
+        return state
+
+    def _take(self, episode: Episode, state: Any) -> None:
+        """Take over an episode, and the learner's state after it."""
+        self.state = state
         self.history.append(episode)
         clipped = first_clipped_step(episode, self.problem.states)
         if self._clipped is None and clipped is not None:
             self._clipped = (self.episode, clipped)
         if self.best is not None and self.best.episode == self.episode:
-            self._best_state = self.state  # a loaded agent learns its history again
+            self.best_state = self.state  # a loaded agent may learn its history again
         self.after_episode(episode)
         self._steps_seen = 0
         self._plan = self._greedy = self._start = None
@@ -348,10 +357,20 @@ class Agent(abc.ABC):
         Args:
             episode: An episode of the ``history`` of an agent for the same problem.
         """
-        data = (episode.states, episode.actions, episode.rewards, episode.outcomes)
-        full_length = len(episode) == self.problem.horizon and not episode.terminated
-        ending = {} if full_length else {"terminated" if episode.terminated else "truncated": True}
-        self.tell(*data, **ending)
+        checked = recorded_episode(episode, spaces=self.problem)
+        self._take(checked, self._learned(checked))
+
+    def restore(self, episodes: list[Episode], state: Any, best_state: Any) -> None:
+        """Take over recorded episodes and what was learned from them.
+
+        Args:
+            episodes: The ``history`` of an agent for the same problem.
+            state: The learner's state after them.
+            best_state: The learner's state at the best evaluation.
+        """
+        for episode in episodes:
+            self._take(recorded_episode(episode, spaces=self.problem), self.state)
+        self.state, self.best_state = state, best_state
 
     def observe_step(
         self,
@@ -439,7 +458,7 @@ class Agent(abc.ABC):
         if self.best is not None and warn_of_loss(newest, self.best, seen=totals):
             self.follows_best, self._greedy = True, None
         elif self.best is None or newest.mean >= self.best.mean:
-            self.best, self._best_state = newest, self.state
+            self.best, self.best_state = newest, self.state
         return newest
 
     def promise(self, start: ArrayLike | None = None) -> Promise:
@@ -537,35 +556,3 @@ class Agent(abc.ABC):
         learner = self.config.learner_for(self.problem)
         learner = self.default_learner if learner == "auto" else learner
         return as_learner(learner, self.problem, self.requirements())
-
-
-@jax.jit
-def episode_key(seed: Any, episode: Any) -> Key:
-    """Derive the random key of an episode. Everything random in the episode comes from it.
-
-    Args:
-        seed: The agent's seed.
-        episode: The number of episodes before this one.
-
-    Returns:
-        A key of JAX.
-
-    >>> bool((episode_key(0, 3) == jax.random.fold_in(jax.random.key(0), 3)).all())
-    True
-    """
-    return jax.random.fold_in(jax.random.key(seed), episode)
-
-
-def numpy_generator(key: Key) -> np.random.Generator:
-    """Make a NumPy random generator from a key of JAX.
-
-    Args:
-        key: The key; the same key gives the same generator.
-
-    Returns:
-        The generator.
-
-    >>> numpy_generator(jax.random.key(0)).uniform() < 1
-    True
-    """
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

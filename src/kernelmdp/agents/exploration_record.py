@@ -43,9 +43,8 @@ class ExplorationRecord:
         Args:
             episode: The episode.
         """
-        rewards = np.asarray(episode.rewards)
-        reward = self.totals.setdefault("reward", float(rewards[0]))
-        if episode.terminated or np.any(rewards != reward):
+        reward = self.totals.setdefault("reward", float(episode.rewards[0]))
+        if episode.terminated or np.any(np.asarray(episode.rewards) != reward):
             self.totals["informed"] = 1.0
 
     def trust(self, initial: float, weight: float) -> float:

@@ -128,12 +128,11 @@ class Frugal(Agent):
         draw_plan, draws = self._plan_for_draw(draw_key, plan_key)
         gain, cost = self._compared(careful, draw_plan, draws)
         # Where nothing tells plans apart, careful plans cannot improve.
-        improving = self._record.improvement > self.config.improvement * gain
-        improving &= self._record.is_informed or not self.episode
+        can_improve = self._record.is_informed or not self.episode
+        improving = can_improve and self._record.improvement > self.config.improvement * gain
         trust = self._record.trust(self.config.trust, self.config.trust_weight)
-        explores = gain > 0 and not improving and left * trust * gain > cost
-        self._decision = (explores, gain, cost)
-        return draw_plan if explores else careful
+        self._decision = (gain > 0 and not improving and left * trust * gain > cost, gain, cost)
+        return draw_plan if self._decision[0] else careful
 
     @property
     def pessimism(self) -> float:

@@ -18,7 +18,7 @@ from kernelmdp.confidence import Confidence, ConfidenceRule
 from kernelmdp.errors import ArgumentError, CheckpointError, KernelMDPError
 from kernelmdp.kernels import kernel
 from kernelmdp.learners import FittedKernels, FittedSettings, Learner
-from kernelmdp.mdp.episode import as_arrays, from_arrays
+from kernelmdp.mdp.episode import Episode, as_arrays, from_arrays
 from kernelmdp.planners import PLANNERS, Planner
 from kernelmdp.priors import Prior
 from kernelmdp.registry import Registry, is_reference
@@ -67,7 +67,10 @@ def save_agent(agent: Any, path: object) -> None:
         action_dimension=problem.actions.dimension,
         horizon=problem.horizon,
     )
-    archive.write(path, description_of(agent), arrays)
+    states = {"newest": agent.learner.saved_arrays(agent.state)}
+    if agent.best is not None:
+        states["best"] = agent.learner.saved_arrays(agent.best_state)
+    archive.write(path, description_of(agent), arrays, states)
 
 
 def load_agent(
@@ -94,7 +97,7 @@ def load_agent(
         CheckpointError: If the file is not a saved agent, or one for another problem.
         ArgumentError: If the task, the class or a setting is missing.
     """
-    description, arrays = archive.read(path)
+    description, arrays, states = archive.read(path)
     try:
         kind = _class_of(kind, path, description, agent)
         saved_settings, missing = dict(description["settings"]), dict(description["given"])
@@ -124,10 +127,30 @@ def load_agent(
             )
     loaded = kind(system, seed=seed, config=config)
     loaded.best = best
-    for episode in from_arrays(arrays):
-        loaded.replay(episode)
+    _learn_again(loaded, path, from_arrays(arrays), states)
     loaded.totals, loaded.follows_best = totals, follows_best
     return loaded
+
+
+def _learn_again(
+    agent: Any,
+    path: object,
+    episodes: list[Episode],
+    states: Mapping[str, Mapping[str, np.ndarray]],
+) -> None:
+    """Give an agent its history, and the learner's states if the file holds them."""
+    if "newest" not in states:
+        for episode in episodes:
+            agent.replay(episode)
+        return
+    restored, initial = agent.learner.restored, agent.state
+    try:
+        best = newest = restored(initial, episodes, states["newest"])
+        if agent.best is not None:
+            best = restored(initial, episodes[: agent.best.episode], states["best"])
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path}: the learner's state is damaged ({error})") from None
+    agent.restore(episodes, newest, best)
 
 
 def _class_of(

@@ -159,7 +159,7 @@ def read_history(folder: pathlib.Path, config: RunConfig) -> tuple[list[Episode]
         CheckpointError: If the file is no checkpoint, or holds another agent or seed.
     """
     path = folder / CHECKPOINT_FILE
-    description, arrays = archive.read(path)
+    description, arrays, _ = archive.read(path)
     name, seed = description.get("agent"), description.get("seed")
     if (name, seed) != (config.agent_class.name, config.seed):
         raise CheckpointError(f"{path}: holds {name} with seed {seed}, not this run")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -86,28 +87,46 @@ class FittedData(Module):
         Returns:
             The longer data.
         """
-        m = self.problem.states.dimension
-        points = np.asarray(episode.points)
-        rewards, outcomes = np.asarray(episode.rewards), np.asarray(episode.outcomes)
-        ended = np.zeros(len(points), bool)
-        ended[-1:] = episode.terminated
-        longer = dataclasses.replace(
-            self,
-            points=np.concatenate([self.points, points]),
-            rewards=np.concatenate([self.rewards, rewards]),
-            increments=np.concatenate([self.increments, outcomes - points[:, :m]]),
-            ended=np.concatenate([self.ended, ended]),
-            excluded=np.concatenate(
-                [self.excluded, np.zeros(len(points), bool) if excluded is None else excluded]
-            ),
-        )
-        states = np.concatenate([points[:, :m], outcomes])
+        longer = self.with_history([episode])
+        if excluded is not None:
+            flags = np.concatenate([self.excluded, excluded])
+            longer = dataclasses.replace(longer, excluded=flags)
+        m, outcomes = self.problem.states.dimension, np.asarray(episode.outcomes)
+        states = np.concatenate([np.asarray(episode.points)[:, :m], outcomes])
         outside = self.box.distance_outside(states)[:, list(self.problem.unbounded)]
         if len(self.points) and not (outside > 0).any():
             return longer
         states = np.concatenate([longer.points[:, :m], outcomes])
         margin = self.settings.extrapolation_margin
         return dataclasses.replace(longer, box=_bounding_box(self.problem, states, margin))
+
+    def with_history(self, episodes: Sequence[Episode]) -> "FittedData":
+        """Append the rows of all episodes at once. The box stays, and no row is excluded.
+
+        Args:
+            episodes: The episodes.
+
+        Returns:
+            The longer data.
+        """
+        if not episodes:
+            return self
+        m = self.problem.states.dimension
+        points = np.concatenate([np.asarray(each.points) for each in episodes])
+        outcomes = np.concatenate([np.asarray(each.outcomes) for each in episodes])
+        ended = np.zeros(len(points), bool)
+        lengths = np.array([len(each) for each in episodes])
+        ended[np.cumsum(lengths) - 1] = [each.terminated for each in episodes]
+        return dataclasses.replace(
+            self,
+            points=np.concatenate([self.points, points]),
+            rewards=np.concatenate(
+                [self.rewards, *(np.asarray(each.rewards) for each in episodes)]
+            ),
+            increments=np.concatenate([self.increments, outcomes - points[:, :m]]),
+            ended=np.concatenate([self.ended, ended]),
+            excluded=np.concatenate([self.excluded, np.zeros(len(points), bool)]),
+        )
 
     def __len__(self) -> int:
         return len(self.points)

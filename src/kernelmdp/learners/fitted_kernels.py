@@ -7,13 +7,14 @@ kernels that are chosen with the data they are used on.
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
+from kernelmdp.domains import Box
 from kernelmdp.gp.fitting import prior_median
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_settings import FittedSettings
@@ -140,6 +141,42 @@ class FittedKernels(Learner):
             transition_noise=transition_noise,
         )
         return sets, self._limited(state, sets.family(problem.mdp(sets.plausible)))
+
+    def saved_arrays(self, state: FittedState) -> dict[str, np.ndarray]:
+        low, high = state.data.box.bounds
+        return {
+            "dynamics_logs": state.dynamics_logs,
+            "reward_logs": state.reward_logs,
+            "termination_logs": state.termination_logs,
+            "trend": state.trend,
+            "errors": state.errors,
+            "fitted_at": np.array(state.fitted_at),
+            "excluded": state.data.excluded,
+            "box": np.stack([low, high]),
+        }
+
+    def restored(
+        self,
+        initial: FittedState,
+        episodes: Sequence[Episode],
+        arrays: Mapping[str, np.ndarray],
+    ) -> FittedState:
+        data = initial.data.with_history(episodes)
+        excluded, (low, high) = np.asarray(arrays["excluded"], bool), arrays["box"]
+        if len(excluded) != len(data):
+            raise ValueError(f"{len(excluded)} rows, and episodes of {len(data)} steps")
+        logs = ("dynamics_logs", "reward_logs", "termination_logs", "trend")
+        for name in logs:
+            if arrays[name].shape != getattr(initial, name).shape:
+                raise ValueError(f"{name} of shape {arrays[name].shape}")
+        box = Box(low, high, data.box.periodic)
+        return dataclasses.replace(
+            initial,
+            data=dataclasses.replace(data, excluded=excluded, box=box),
+            errors=arrays["errors"],
+            fitted_at=int(arrays["fitted_at"]),
+            **{name: arrays[name] for name in logs},
+        )
 
     def info(self, state: FittedState) -> dict[str, float]:
         errors = state.errors[-1] if len(state.errors) else (math.nan, math.nan)

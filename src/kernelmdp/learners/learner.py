@@ -7,7 +7,7 @@ a state and ``update`` returns a new one; both are pure functions. A learner kno
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
@@ -188,6 +188,39 @@ class Learner(abc.ABC):
             UnknownPropertyError: If the learner has no confidence sets.
         """  # noqa: DOC202  (an override returns)
         raise UnknownPropertyError(f"the learner {self.name!r} has no confidence sets")
+
+    def saved_arrays(self, state: Any) -> dict[str, np.ndarray]:
+        """Return what a saved agent keeps of the state besides the episodes.
+
+        Args:
+            state: The state.
+
+        Returns:
+            Arrays by name. With the episodes, ``restored`` makes the state again from them. The
+            default is empty: a loaded agent learns from all its episodes again.
+        """
+        return {}
+
+    def restored(
+        self, initial: Any, episodes: Sequence[Episode], arrays: Mapping[str, np.ndarray]
+    ) -> Any:
+        """Make a saved state again, without learning.
+
+        Args:
+            initial: The state before all episodes.
+            episodes: The episodes.
+            arrays: The result of ``saved_arrays``, which is not empty.
+
+        Returns:
+            The state.
+
+        Raises:
+            KeyError: If an array is missing.
+            ValueError: If arrays and episodes do not fit together.
+        """
+        if arrays:
+            raise ValueError(f"{type(self).__name__} keeps no arrays")
+        return initial
 
     def info(self, state: Any) -> dict[str, float]:
         """Report diagnostics of a state.

@@ -256,6 +256,22 @@ def as_arrays(
     return arrays
 
 
+def recorded_episode(episode: Episode, *, spaces: EpisodeSpaces) -> Episode:
+    """Check an episode that was recorded before.
+
+    Args:
+        episode: The episode.
+        spaces: The spaces and the horizon of the problem.
+
+    Returns:
+        The checked episode.
+    """
+    data = (episode.states, episode.actions, episode.rewards, episode.outcomes)
+    full_length = len(episode) == spaces.horizon and not episode.terminated
+    ending = {} if full_length else {"terminated" if episode.terminated else "truncated": True}
+    return checked_episode(*data, spaces=spaces, **ending)
+
+
 def from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Episode]:
     """Restore episodes from the arrays of ``as_arrays``, without the padding.
 
