@@ -1,5 +1,6 @@
 """Compiled programs: kept between processes, bounded, and counted."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -85,6 +86,19 @@ def test_programs_that_were_not_used_are_deleted_first(unconfigured, monkeypatch
     keep_compiled_programs()
     # 1,000 bytes are too many, and at most three quarters of 999 are left.
     assert sorted(path.name for path in folder.iterdir()) == [f"program-{i}" for i in range(7)]
+
+
+def test_files_may_disappear_meanwhile(unconfigured, monkeypatch):
+    folder = keep_compiled_programs()
+    jax.config.update("jax_compilation_cache_dir", None)
+    for age in range(3):
+        (folder / f"program-{age}").write_bytes(b"0" * 100)
+    entries = list(os.scandir(folder))
+    (folder / "program-1").unlink()
+    monkeypatch.setattr(compiled_programs.os, "scandir", lambda _: contextlib.nullcontext(entries))
+    monkeypatch.setattr(compiled_programs, "FOLDER_SIZE", 150)
+    assert keep_compiled_programs() == folder
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 150
 
 
 def test_a_long_compilation_is_shown():

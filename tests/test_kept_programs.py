@@ -1,5 +1,6 @@
 """Programs that are kept whole: read by the next process, and never the wrong one."""
 
+import errno
 import functools
 
 import jax
@@ -103,6 +104,21 @@ def test_a_damaged_file_is_not_used(folder):
     result, traced = new_process(SquaredExponential(0.5), 2.0, X)
     assert traced
     assert float(result["sum"]) == 2 * X.sum()
+
+
+def test_a_full_disk_is_no_error(folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(kept_programs.tempfile, "NamedTemporaryFile", full)
+    with pytest.warns(UserWarning, match="not kept .*No space left"):
+        result, _ = new_process(SquaredExponential(0.5), 2.0, X)
+    assert float(result["sum"]) == 2 * X.sum()
+
+
+def test_a_folder_that_is_not_there_keeps_nothing(folder):
+    jax.config.update("jax_compilation_cache_dir", str(folder / "none"))
+    assert float(new_process(SquaredExponential(0.5), 2.0, X)[0]["sum"]) == 2 * X.sum()
 
 
 def test_within_another_function_it_is_traced_with_it(folder):

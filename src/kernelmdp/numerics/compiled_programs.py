@@ -5,6 +5,7 @@ in the user's cache folder, so the next process reads them. JAX chooses the name
 the content of the programs and by its version, so several processes can share the folder.
 """
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -142,8 +143,12 @@ def _is_writable(folder: pathlib.Path) -> bool:
 
 def _delete_oldest(folder: pathlib.Path) -> None:
     """Delete the programs that were not used for the longest time, if there are too many."""
+    files = []
     with os.scandir(folder) as entries:
-        files = [(entry.stat(), entry.path) for entry in entries if entry.is_file()]
+        for entry in entries:
+            # Another process may delete a file, or give it its name, at any time.
+            with contextlib.suppress(FileNotFoundError):
+                files.append((entry.stat(), entry.path))
     size = sum(stat.st_size for stat, _ in files)
     if size <= FOLDER_SIZE:
         return

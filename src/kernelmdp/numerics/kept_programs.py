@@ -14,6 +14,7 @@ import os
 import pathlib
 import pickle
 import tempfile
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -137,7 +138,8 @@ class KeptProgram:
             The file, which may not exist. None if the program is not kept.
         """
         folder = jax.config.values["jax_compilation_cache_dir"]
-        if folder is None:
+        # JAX can keep its own programs elsewhere, in a bucket for example.
+        if folder is None or not os.access(folder, os.R_OK | os.W_OK):
             return None
         file = io.BytesIO()
         pickler = _ArgumentPickler(file)
@@ -195,7 +197,10 @@ def _read(path: pathlib.Path) -> bytes | None:
 
 
 def _write(path: pathlib.Path, content: bytes) -> None:
-    """Write a file at once: other processes see all of it or nothing."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(hashlib.sha256(content).digest() + content)
-    pathlib.Path(file.name).replace(path)
+    """Write a file at once: other processes see all of it or nothing. A full disk only warns."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        pathlib.Path(file.name).replace(path)
+    except OSError as error:
+        warnings.warn(f"{path}: the compiled program is not kept ({error})", stacklevel=2)
