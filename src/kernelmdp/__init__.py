@@ -9,7 +9,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from kernelmdp.numerics.compiled_programs import keep_compiled_programs  # noqa: E402
+from kernelmdp.numerics.compiled_programs import keep_compiled_programs  # noqa: E402  (as below)
 
 keep_compiled_programs()
 

@@ -77,13 +77,9 @@ class CentredReward(Model):
 
     def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         prediction = self.model(points)
-        limited = jnp.isfinite(self.low) & jnp.isfinite(self.high)
-        low, high = (jnp.where(limited, end, 0.0) for end in (self.low, self.high))
-        half_width = jnp.where(limited, (high - low) / 2, 1.0)
-        states = points[:, : low.shape[0]].astype(low.dtype)
-        distances = jnp.abs(states - (low + high)[None, :] / 2) / half_width[None, :]
-        outer = jnp.where(limited[None, :], jnp.maximum(2 * distances - 1, 0.0), 0.0)
-        loss = self.loss * jnp.sum(outer**2, axis=1)
+        states = points[:, : self.low.shape[0]].astype(self.low.dtype)
+        distances = jnp.abs(_between_limits(states, self.low, self.high))
+        loss = self.loss * jnp.sum(jnp.maximum(2 * distances - 1, 0.0) ** 2, axis=1)
         return prediction._replace(reward=prediction.reward - loss.astype(points.dtype))
 
 
@@ -170,7 +166,15 @@ class NearnessToLimits(Module):
     def __call__(
         self, points: Float[Array, "n d"] | None, after: Float[Array, "n m"]
     ) -> Float[Array, " n"]:
-        limited = jnp.isfinite(self.low) & jnp.isfinite(self.high)
-        low, high = jnp.where(limited, self.low, -1.0), jnp.where(limited, self.high, 1.0)
-        shares = (2 * after - (low + high)[None, :]) / (high - low)[None, :]
-        return jnp.sum(jnp.where(limited[None, :], shares**2, 0.0), axis=1).astype(after.dtype)
+        shares = _between_limits(after, self.low, self.high)
+        return jnp.sum(shares**2, axis=1).astype(after.dtype)
+
+
+def _between_limits(
+    states: Float[Array, "n m"], low: Float[Array, " m"], high: Float[Array, " m"]
+) -> Float[Array, "n m"]:
+    """Coordinates that are −1 and 1 at their limits; 0 where a limit is infinite."""
+    limited = jnp.isfinite(low) & jnp.isfinite(high)
+    low, high = jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0)
+    shares = (2 * states - (low + high)[None, :]) / (high - low)[None, :]
+    return jnp.where(limited[None, :], shares, 0.0)

@@ -1,21 +1,23 @@
 """Policies of a first episode that is not planned: random actions, independent or smooth.
 
 Independent random actions cancel each other: most systems hardly move. Actions that last move a
-system through more of its states, and none is larger than the experience so far suggests.
+system through more of its states. They begin small and grow.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.domains import Domain
 from kernelmdp.mdp.policy import OpenLoopPolicy, Policy, UniformPolicy
 from kernelmdp.mdp.problem import Problem
+from kernelmdp.numerics.random_keys import numpy_generator
 from kernelmdp.types import Key
 
-#: The number of times that smooth actions change their direction in an episode, about.
+#: About how often smooth actions change in an episode. Fewer changes leave too few different
+#: actions for a fit; with many more they are independent ones.
 CHANGES = 10
-#: The size of the first actions, as a share of the range. It grows to 1.
+#: The size of the first actions, as a share of the range. It grows to 1: what is far from the
+#: start is reached only after small actions have shown how the system reacts.
 FIRST_SIZE = 0.2
 
 
@@ -49,6 +51,7 @@ def smooth_policy(actions: Domain, horizon: int, *, key: Key) -> OpenLoopPolicy:
     Returns:
         The policy, which does not depend on the state.
 
+    >>> import jax
     >>> from kernelmdp import Box
     >>> policy = smooth_policy(Box([-2.0], [2.0]), 50, key=jax.random.key(0))
     >>> policy.sequence.shape, bool(abs(policy([0.0], 0)[0]) < 2.0)
@@ -56,7 +59,7 @@ def smooth_policy(actions: Domain, horizon: int, *, key: Key) -> OpenLoopPolicy:
     """
     steps = max(horizon / CHANGES, 1.0)
     correlation = np.exp(-1 / steps)
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint32))
+    rng = numpy_generator(key)
     if actions.points is not None:
         points = np.asarray(actions.points)
         changes = rng.random(horizon) > correlation
