@@ -109,7 +109,7 @@ def test_imports_point_downward(path):
         ("gp/posterior.py", "from ..agents import psrl", ["agents"]),
         ("gp/posterior.py", "from . import basis", []),
         ("kernels/base.py", "def f():\n    import kernelmdp.gp.posterior", ["gp"]),
-        ("domains.py", "from kernelmdp.numerics.factorisation import is_traced", []),
+        ("domains.py", "from kernelmdp.numerics.tracing import is_traced", []),
         ("domains.py", "from kernelmdp.kernels import Kernel", ["kernels"]),
         ("errors.py", "from kernelmdp.types import Point", ["types"]),
         ("planners/grid_planner.py", "from kernelmdp.confidence import sets", ["confidence"]),

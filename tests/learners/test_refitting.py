@@ -84,3 +84,23 @@ def test_the_reward_of_a_terminal_step_is_left_out_of_the_regression():
     # There is nothing to fear from one reward, so the careful plan is the same.
     careful = learner.pessimistic(state, deviations=1.0).model(points).reward
     np.testing.assert_array_equal(careful, rewards)
+
+
+def test_draws_have_kernel_parameters_of_their_own(states):
+    keys = jax.random.split(KEY, 40)
+    drawn = [states.with_drawn_parameters(key=key) for key in keys]
+    logs = np.stack([each.dynamics_logs for each in drawn])
+    # The fitted parameters are in the middle: 40 draws, a standard error of 0.16 deviations.
+    deviations = logs.std(axis=0) + 1e-12
+    assert (np.abs(logs.mean(axis=0) - states.dynamics_logs) <= 0.8 * deviations).mean() > 0.8
+    assert (logs.std(axis=0) > 0).all()
+    np.testing.assert_array_equal(drawn[0].trend, states.trend)
+
+
+def test_without_drawn_parameters_a_draw_is_one_of_the_fitted_posterior(states):
+    points = jnp.asarray(np.random.default_rng(1).uniform(-1, 1, size=(50, 3)))
+    expected = PROBLEM.mdp(states.beliefs.sample(key=KEY)).model(points).state
+    without = FittedKernels().with_settings({"draws_parameters": False})
+    np.testing.assert_allclose(without.sample(states, key=KEY).model(points).state, expected)
+    drawn = FittedKernels().sample(states, key=KEY).model(points).state
+    assert not np.allclose(drawn, expected, rtol=1e-9)

@@ -103,8 +103,9 @@ class Agent(abc.ABC):
         self.first_episode = self.config.first_episode or ("random" if must_explore else "prior")
         #: The learner's state: what was learned so far.
         self.state: Any = self.learner.init(self.problem, key=jax.random.key(self.seed))
-        #: The episodes that were learned from.
+        #: The episodes that were learned from, and their number.
         self.history: list[Episode] = []
+        self.episode: Any = 0
         #: Running sums, such as cumulative regret, that the learning loop stores with the agent.
         self.totals: dict[str, float] = {}
         #: Number of the last episode in which what is learned pays; None if it is not known.
@@ -266,11 +267,6 @@ class Agent(abc.ABC):
         """Gaussian process posteriors of reward and transition, if the learner has them."""
         return self.learner.beliefs(self.state)
 
-    @property
-    def episode(self) -> int:
-        """The number of episodes that were learned from."""
-        return len(self.history)
-
     def ask(self, first_state: ArrayLike | None = None) -> Policy:
         """Return the policy π_l of the next episode.
 
@@ -342,6 +338,7 @@ class Agent(abc.ABC):
         """Take over an episode, and the learner's state after it."""
         self.state = state
         self.history.append(episode)
+        self.episode += 1
         clipped = first_clipped_step(episode, self.problem.states)
         if self._clipped is None and clipped is not None:
             self._clipped = (self.episode, clipped)

@@ -10,6 +10,7 @@ from kernelmdp.confidence import ConfidenceSets, Coverage
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.learners import LearnerRequirements
 from kernelmdp.mdp import MDP
+from kernelmdp.numerics.tracing import as_float
 from kernelmdp.planners import Plan, Planner
 from kernelmdp.planners.pessimism import worst_value
 from kernelmdp.types import ArrayLike, Key
@@ -126,7 +127,7 @@ class GPUCRL(Agent):
         if self.sets is None:  # a first episode of random actions
             return {}
         betas = self.sets.beta_reward, self.sets.beta_transition
-        return dict(zip(self.columns, map(float, betas), strict=True))
+        return dict(zip(self.columns, map(as_float, betas), strict=True))
 
 
 AGENTS.register(GPUCRL.name, GPUCRL)

@@ -21,6 +21,7 @@ from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.checks import positive_number
 from kernelmdp.numerics.modules import replace_fields
+from kernelmdp.numerics.tracing import as_float, is_traced
 from kernelmdp.planners import Plan
 from kernelmdp.priors import as_prior
 from kernelmdp.settings import setting
@@ -102,22 +103,36 @@ class PSRL(Agent):
         """Draw an MDP that the planner can solve: for linear-quadratic control, Q ≻ 0."""
         self._warn_if_not_mixed()
         mdp = self._sample(key=key)
+        if is_traced(self.planner.solvable(mdp)):
+            return self._sample(key=self._solvable_key(key))
         for attempt in range(ATTEMPTS):
             if self.planner.solvable(mdp):
                 break
             mdp = self._sample(key=jax.random.fold_in(key, attempt))
         return mdp
 
+    def _solvable_key(self, key: Key) -> Key:
+        """The key of the first draw that can be solved, found within a compiled program."""
+
+        def key_of(attempt: Array) -> Key:
+            return jnp.where(attempt == 0, key, jax.random.fold_in(key, attempt - 1))
+
+        def fails(attempt: Array) -> Array:
+            solvable: Any = self.planner.solvable(self._sample(key=key_of(attempt)))
+            return (attempt < ATTEMPTS) & ~solvable
+
+        return key_of(jax.lax.while_loop(fails, lambda attempt: attempt + 1, jnp.asarray(0)))
+
     def _sample(self, *, key: Key) -> MDP:
         mdp = self.learner.sample(self.state, key=key)
-        if self.config.inflate == 1.0:
+        if not is_traced(self.config.inflate) and self.config.inflate == 1.0:
             return mdp
         mean, factor = self.learner.mean(self.state), jnp.asarray(self._inflation())
         return replace_fields(mdp, model=InflatedSample(mdp.model, mean.model, factor))
 
     def _inflation(self) -> float:
-        if self.config.inflate != "gp-ts":
-            return float(self.config.inflate)
+        if not isinstance(self.config.inflate, str):
+            return as_float(self.config.inflate)
         info = self.learner.info(self.state)
         gain = max(info[name] for name in GAINS if name in info)
         noise = float(self.problem.reward_noise.sub_gaussian_proxies(1)[0])

@@ -22,12 +22,22 @@ def study_command(
         str | None, typer.Option(help="the Ray cluster  (default: start one with --jobs workers)")
     ] = None,
     tensorboard: Annotated[bool, typer.Option(help="write event files of every run")] = False,
+    vectorised: Annotated[
+        bool,
+        typer.Option(help="play runs that differ in seeds and numbers only in one program"),
+    ] = False,
 ) -> None:
     """Run a study. Repeat the command to continue it."""
     if address is not None and backend != "ray":
         raise typer.BadParameter("--address is of a Ray cluster: --backend ray")
     result = study(
-        file, out=out, jobs=jobs, backend=backend, address=address, tensorboard=tensorboard
+        file,
+        out=out,
+        jobs=jobs,
+        backend=backend,
+        address=address,
+        tensorboard=tensorboard,
+        vectorise=vectorised,
     )
     finished = len(result.trials) - len(result.failed)
     Console().print(f"{finished} of {len(result.trials)} trials are finished, in {result.folder}")

@@ -19,6 +19,7 @@ from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Noise, Problem
 from kernelmdp.numerics.checks import choice, integer, positive_number, with_suggestion
+from kernelmdp.numerics.tracing import as_float, is_traced
 from kernelmdp.registry import Registry
 
 #: Settings of the paper: means of bounded RKHS norm, or means drawn from Gaussian processes.
@@ -107,7 +108,7 @@ class Confidence(ConfidenceRule):
         typical = (1.0, 1.0) if self.assumed_norms is None else self.assumed_norms
         pairs = zip((self.norm_reward, self.norm_transition), typical, strict=True)
         reward, transition = (assumed if known is None else known for known, assumed in pairs)
-        return float(reward), float(transition)
+        return as_float(reward), as_float(transition)
 
     @property
     def theorem(self) -> Theorem:
@@ -209,7 +210,7 @@ class Confidence(ConfidenceRule):
         return build(
             self,
             beliefs,
-            episode=integer("episode", episode, least=1),
+            episode=episode if is_traced(episode) else integer("episode", episode, least=1),
             horizon=integer("horizon", horizon, least=1),
             domain=domain,
             reward_noise=reward_noise,

@@ -3,10 +3,12 @@
 import math
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import beta as formulas
 from kernelmdp.confidence.beliefs import Beliefs
+from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.gains import gain_before
 from kernelmdp.confidence.nets import Net, log_count, net
 from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible
@@ -17,6 +19,10 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.output_layouts import DenseLayout
 from kernelmdp.mdp import Noise
+from kernelmdp.numerics.tracing import array_library, as_float, is_traced
+
+#: Coverage of sets within a compiled program.
+UNCHECKED = Coverage(None, ("the sets belong to a compiled program",))
 
 
 class _Width(NamedTuple):
@@ -84,15 +90,23 @@ def build(
     reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
     plausible = Plausible(
         beliefs=beliefs,
-        beta_reward=np.asarray(confidence.scale * reward.beta, float),
-        beta_transition=np.asarray(confidence.scale * transition.beta, float),
-        slack_reward=np.asarray(reward.slack, float),
-        slack_transition=np.asarray(transition.slack, float),
+        beta_reward=_scalar(confidence.scale * reward.beta),
+        beta_transition=_scalar(confidence.scale * transition.beta),
+        slack_reward=_scalar(reward.slack),
+        slack_transition=_scalar(transition.slack),
         net=cells,
         shape=confidence.shape,
         reward_range=EVERYTHING,
     )
-    return ConfidenceSets(plausible, confidence.theorem.coverage(evidence, "sets"))
+    # Within a compiled program, assumptions that depend on numbers cannot be checked.
+    traced = is_traced(plausible)
+    coverage = UNCHECKED if traced else confidence.theorem.coverage(evidence, "sets")
+    return ConfidenceSets(plausible, coverage)
+
+
+def _scalar(value: Any) -> Any:
+    """An array of one number: NumPy's, or a traced one."""
+    return array_library(value).asarray(value, float)
 
 
 def _rkhs(
@@ -111,12 +125,16 @@ def _rkhs(
     """
     regulariser = posterior.regularisers
     if confidence.gain == "maximum":
+        if is_traced(episode):
+            raise ArgumentError("gain", "'realised' where episodes are compiled", "'maximum'")
         gain = gain_before(posterior.kernel, domain, regulariser, horizon=horizon, episode=episode)
     else:
         gain = posterior.information_gain
+    library = array_library(regulariser)
+    proxies = noise / library.sqrt(regulariser) if confidence.divide else noise
     beta = formulas.rkhs_beta(
         norm_bound=norm,
-        noise_proxy=float(np.max(noise / np.sqrt(regulariser) if confidence.divide else noise)),
+        noise_proxy=as_float(library.max(proxies)),
         regulariser=1.0,
         delta=confidence.delta,
         gain=gain + confidence.margin,
@@ -131,15 +149,18 @@ def _rkhs(
     # They are not widened then.
     if not math.isfinite(error):
         error = 0.0
-    if error > 0 and confidence.scale >= 1:
-        beta = formulas.misspecified_beta(
+    scaled_down = confidence.scale < 1
+    if error > 0 and (is_traced(scaled_down) or not scaled_down):
+        wider = formulas.misspecified_beta(
             beta,
             norm_bound=norm,
             error=error,
             count=posterior.count,
-            regulariser=float(regulariser.min()),
+            regulariser=as_float(regulariser.min()),
         )
-    return _Width(float(beta), norm * math.sqrt(error) if confidence.scale >= 1 else 0.0)
+        beta = jnp.where(scaled_down, beta, wider)
+    slack = array_library(scaled_down, norm).where(scaled_down, 0.0, norm * math.sqrt(error))
+    return _Width(as_float(beta), as_float(slack))
 
 
 def _gp(
@@ -165,10 +186,10 @@ def _gp(
     def single(outputs: int) -> float:
         if cells is None:
             points = math.exp(log_points)
-            return float(
+            return as_float(
                 formulas.finite_beta(points=points, episode=episode, delta=delta, outputs=outputs)
             )
-        return float(
+        return as_float(
             formulas.gp_beta(log_cells=log_cells, episode=episode, delta=delta, outputs=outputs)
         )
 
@@ -176,7 +197,7 @@ def _gp(
     for name, posterior in learned:
         m = posterior.outputs
         by_output = name == "reward" or confidence.shape == "trace"
-        value = single(m) if by_output else float(formulas.joint_beta(single(1), m))
+        value = single(m) if by_output else as_float(formulas.joint_beta(single(1), m))
         slack = 0.0 if cells is None else math.sqrt(m) / episode**2
         widths[name] = _Width(value, slack)
     return widths, cells

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.confidence import shapes
@@ -16,6 +17,7 @@ from kernelmdp.gp import Posterior
 from kernelmdp.gp.weight_engine import WeightEngine
 from kernelmdp.mdp import MDP, Model, Prediction
 from kernelmdp.numerics.modules import Module, jit, replace_fields
+from kernelmdp.numerics.tracing import as_float, is_traced
 
 #: The reward range where nothing is known: all real numbers.
 EVERYTHING = (-math.inf, math.inf)
@@ -59,7 +61,7 @@ class Plausible(Model):
     slack_transition: Any
     net: Net | None
     shape: str = eqx.field(static=True)
-    reward_range: tuple[float, float] = eqx.field(static=True)
+    reward_range: tuple[Any, Any]
 
     def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         reward, reward_width = self.reward(points)
@@ -228,7 +230,7 @@ class ConfidenceSets(Module):
         Returns:
             The largest ratios of error and width over the points.
         """
-        return Containment(*map(float, _ratios(self.plausible, model(points), points)))
+        return Containment(*map(as_float, _ratios(self.plausible, model(points), points)))
 
     def contains(self, model: Model, points: Float[Array, "n d"]) -> bool:
         """Whether both means of a model lie in their sets at all points.
@@ -254,7 +256,7 @@ class ConfidenceSets(Module):
         Returns:
             The family of plausible MDPs.
         """
-        scale = tuple(float(unit) for unit in self.plausible.beliefs.scale)
+        scale = tuple(np.asarray(self.plausible.beliefs.scale, float).tolist())
         return replace_fields(
             mdp,
             model=dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
@@ -272,7 +274,7 @@ def _moments(posterior: Posterior, points: Array, at: Array) -> tuple[Array, Arr
 
 
 def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
-    if bounds == EVERYTHING:
+    if not is_traced(bounds) and bounds == EVERYTHING:
         return centre, width
     low, high = (jnp.clip(end, *bounds) for end in (centre - width, centre + width))
     return (low + high) / 2, (high - low) / 2

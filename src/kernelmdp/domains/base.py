@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.errors import DomainError
-from kernelmdp.numerics.factorisation import is_traced
+from kernelmdp.numerics.tracing import is_traced
 from kernelmdp.types import AnyArray
 
 #: Points may lie outside by this fraction of the length of an axis, or of 1 if the axis is shorter,

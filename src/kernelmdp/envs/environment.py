@@ -26,6 +26,7 @@ from kernelmdp.mdp import (
 from kernelmdp.mdp.evaluation import Optimum, solve
 from kernelmdp.mdp.linear_policy import QuadraticTruth
 from kernelmdp.numerics.checks import float_array, require_finite
+from kernelmdp.numerics.tracing import is_traced
 from kernelmdp.types import Key
 
 #: Default nodes of a grid along each axis of states, by the number of axes. More nodes are more
@@ -189,9 +190,10 @@ class Environment:
         Returns:
             The state, (m,).
         """
-        if callable(self.start):
-            return jnp.asarray(self._state(self.start(key)))
-        return self._fixed_start
+        if not callable(self.start):
+            return self._fixed_start
+        start = self.start(key)
+        return start if is_traced(start) else jnp.asarray(self._state(start))
 
     @functools.cached_property
     def _fixed_start(self) -> Float[Array, " m"]:

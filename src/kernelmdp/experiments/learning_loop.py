@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError
@@ -16,8 +15,9 @@ from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
+from kernelmdp.numerics.tracing import array_library, as_float
 from kernelmdp.planners import Plan
-from kernelmdp.types import Key
+from kernelmdp.types import AnyArray, Key
 
 #: Points at which confidence sets are compared with a known truth. More of them make every episode
 #: slower.
@@ -133,7 +133,7 @@ class Recorder:
         row |= self.evaluator.row(plan.policy, start, episode, agent.totals)
         if agent.sets is not None:
             row |= self.evaluator.containment(agent.sets, self.containment_points)
-        return row | widths(agent, np.asarray(episode.points))
+        return row | widths(agent, episode.points)
 
     def after_update(self) -> dict[str, float]:
         """Collect the learner's numbers that include the episode, such as information gains.
@@ -179,7 +179,7 @@ def _checked_diagnostics(agent: Agent) -> dict[str, float]:
     return diagnostics
 
 
-def widths(agent: Agent, points: np.ndarray) -> dict[str, float]:
+def widths(agent: Agent, points: AnyArray) -> dict[str, float]:
     """Sum the uncertainty before an episode over the points that the episode visited.
 
     The summands are the half-widths β_R σ_R and ρ of the confidence sets; σ_R and ‖σ_P‖ for agents
@@ -199,14 +199,18 @@ def widths(agent: Agent, points: np.ndarray) -> dict[str, float]:
         return {}
     # Shorter episodes are padded: then one compiled program serves every length.
     count, missing = len(points), agent.problem.horizon - len(points)
-    z = jnp.asarray(np.concatenate([points, np.repeat(points[-1:], missing, axis=0)]))
+    library = array_library(points)
+    z = jnp.asarray(library.concatenate([points, library.repeat(points[-1:], missing, axis=0)]))
     beliefs = agent.learner.beliefs(agent.state)
     if agent.sets is not None:
         reward, transition = agent.sets.half_widths(z)
     elif beliefs is not None:
         reward = beliefs.predict_reward(z)[1]
-        transition = np.linalg.norm(np.asarray(beliefs.transition.predict(z)[1]), axis=1)
+        transition = beliefs.transition.predict(z)[1]
+        transition = library.linalg.norm(library.asarray(transition), axis=1)
     else:
         return {}
-    sums = (float(np.sum(np.asarray(values)[:count])) for values in (reward, transition))
+    sums = (
+        as_float(library.sum(library.asarray(values)[:count])) for values in (reward, transition)
+    )
     return dict(zip(WIDTH_COLUMNS, sums, strict=True))

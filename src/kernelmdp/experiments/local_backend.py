@@ -1,5 +1,6 @@
 """Play the trials of a study on this machine, in worker processes of one core each."""
 
+import itertools
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -11,10 +12,11 @@ from kernelmdp.experiments.run_files import EPISODES_FILE
 from kernelmdp.experiments.study_file import Trial
 from kernelmdp.experiments.trial_worker import (
     TrialResult,
-    play_trial,
+    play_trials,
     prepare_worker,
     single_core_environment,
 )
+from kernelmdp.experiments.vectorised_trials import groups_of, play_group
 
 #: How often workers may die in a row without a new episode. Then their trials are given up. A
 #: trial that is too large for the memory would otherwise be restarted forever.
@@ -31,6 +33,7 @@ def play_locally(
     *,
     episodes: int,
     jobs: int,
+    vectorise: bool = False,
     on_poll: Callable[[], None],
     on_end: Callable[[TrialResult], None],
 ) -> None:
@@ -43,6 +46,7 @@ def play_locally(
         folder: Where their folders are. Each is named after its trial.
         episodes: The number of episodes of each trial.
         jobs: The largest number of worker processes.
+        vectorise: Whether trials that differ in numbers only are played in one program.
         on_poll: Called every half second, with nothing.
         on_end: Called when a trial ends.
     """
@@ -57,14 +61,14 @@ def play_locally(
             initargs=(os.getpid(), cache),
         )
         try:
-            waiting = {
-                pool.submit(play_trial, name, trial.config, folder / name, episodes)
-                for name, trial in remaining.items()
-            }
+            tasks: list[tuple[Trial, ...]] = [(trial,) for trial in remaining.values()]
+            if vectorise:
+                tasks = groups_of(tuple(remaining.values()), jobs)
+            play = play_group if vectorise else play_trials
+            waiting = {pool.submit(play, task, folder, episodes) for task in tasks}
             while waiting:
                 done, waiting = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                for future in done:
-                    result = future.result()
+                for result in itertools.chain.from_iterable(each.result() for each in done):
                     remaining.pop(result.name)
                     on_end(result)
                 on_poll()

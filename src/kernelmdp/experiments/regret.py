@@ -10,6 +10,7 @@ Regret is a difference of *values*. How they are computed depends on the environ
 """
 
 import abc
+import copy
 from typing import Any, ClassVar
 
 import jax
@@ -21,6 +22,7 @@ from kernelmdp.confidence import ConfidenceSets
 from kernelmdp.envs import Environment
 from kernelmdp.mdp import MDP, Episode, Policy, StateGrid, Value, policy_values
 from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.tracing import array_library, as_float
 from kernelmdp.planners import GridPlanner
 
 
@@ -124,8 +126,20 @@ class RegretEvaluator(Evaluator):
     def row(
         self, policy: Policy, start: Array, episode: Episode, totals: dict[str, float]
     ) -> dict[str, float]:
+        return self.regret_row(self.value(policy, start, episode), start, totals)
+
+    def regret_row(self, value: float, start: Array, totals: dict[str, float]) -> dict[str, float]:
+        """Compute the regret of a value.
+
+        Args:
+            value: The value of a policy at a state.
+            start: The state, (m,).
+            totals: Running sums. The regret is added to its entry "regret".
+
+        Returns:
+            One number for each of ``columns``.
+        """
         optimum = self.optimum(start)
-        value = self.value(policy, start, episode)
         regret = optimum.value - value
         totals["regret"] = totals.get("regret", 0.0) + regret
         numbers = (value, optimum.value, optimum.error, regret, totals["regret"])
@@ -135,8 +149,31 @@ class RegretEvaluator(Evaluator):
         if sets is None:
             return {}
         inside = sets.containment(self.environment.agent_mdp.model, points)
-        numbers = (float(inside.reward), float(inside.transition))
+        numbers = (as_float(inside.reward), as_float(inside.transition))
         return dict(zip(self.containment_columns, numbers, strict=True))
+
+
+class ValueEvaluator(Evaluator):
+    """Computes values but no optimal values, which a compiled program need not compute.
+
+    Args:
+        evaluator: The evaluator of an environment.
+        environment: An environment that differs from it in numbers, which may be traced.
+    """
+
+    def __init__(self, evaluator: RegretEvaluator, environment: Environment) -> None:
+        self._evaluator = copy.copy(evaluator)
+        self._evaluator.environment = environment
+        self._evaluator._measure = copy.copy(evaluator._measure)
+        self._evaluator._measure.environment = environment
+
+    def row(
+        self, policy: Policy, start: Array, episode: Episode, totals: dict[str, float]
+    ) -> dict[str, float]:
+        return {"value": self._evaluator.value(policy, start, episode)}
+
+    def containment(self, sets: ConfidenceSets | None, points: Array) -> dict[str, float]:
+        return self._evaluator.containment(sets, points)
 
 
 class ValueMeasure(abc.ABC):
@@ -188,7 +225,9 @@ class MeanRewardMeasure(ValueMeasure):
         mdp = self.environment.mdp
         if not any(mdp.reward_noise.sizes):
             return episode.total
-        return float(np.sum(np.asarray(mdp.model(jnp.asarray(episode.points)).reward)))
+        rewards = mdp.model(jnp.asarray(episode.points)).reward
+        library = array_library(rewards)
+        return as_float(library.sum(library.asarray(rewards)))
 
 
 class GridMeasure(ValueMeasure):
@@ -213,7 +252,7 @@ class GridMeasure(ValueMeasure):
         return Value(value, abs(value - fine.value) + fine.error, fine.kind)
 
     def value(self, policy: Policy, start: Any, episode: Episode) -> float:
-        return float(_policy_value(self.environment.mdp, policy, self.grid, start))
+        return as_float(_policy_value(self.environment.mdp, policy, self.grid, start))
 
 
 class OnePeriodMeasure(ValueMeasure):
@@ -223,11 +262,20 @@ class OnePeriodMeasure(ValueMeasure):
         return self.environment.optimal_value(start)
 
     def value(self, policy: Policy, start: Any, episode: Episode) -> float:
-        return float(self.environment.mdp.model(jnp.asarray(episode.points)).reward[0])
+        return as_float(self.environment.mdp.model(jnp.asarray(episode.points)).reward[0])
 
 
 class QuadraticMeasure(ValueMeasure):
-    """Closed forms of linear-quadratic control, corrected for bounds (``QuadraticTruth``)."""
+    """Closed forms of linear-quadratic control, corrected for bounds (``QuadraticTruth``).
+
+    Args:
+        environment: The environment.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        # It is computed now, and cached, because a compiled program cannot compute it.
+        assert environment.quadratic is not None
 
     def optimum(self, start: Any) -> Value:
         return self.environment.optimal_value(start)

@@ -4,11 +4,12 @@ import csv
 import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelmdp.confidence import Coverage
+from kernelmdp.mdp import Episode
 
 
 class Table:
@@ -44,6 +45,22 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({len(self)} episodes: {', '.join(self.columns)})"
+
+
+class PlayedRun(NamedTuple):
+    """A run that was played, before it is stored.
+
+    Attributes:
+        rows: The rows of its table.
+        history: Its episodes.
+        state: The learner's state after them.
+        totals: Running sums, such as the cumulative regret.
+    """
+
+    rows: list[dict[str, Any]]
+    history: list[Episode]
+    state: Any
+    totals: dict[str, float]
 
 
 @dataclasses.dataclass(frozen=True)

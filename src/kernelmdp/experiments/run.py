@@ -19,18 +19,22 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp import archive
 from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.learning_loop import columns_of, interact
 from kernelmdp.experiments.recovery import recover_run
-from kernelmdp.experiments.results import Result, Table
+from kernelmdp.experiments.results import PlayedRun, Result, Table
 from kernelmdp.experiments.run_bounds import run_bound, write_curve
 from kernelmdp.experiments.run_config import RunConfig
 from kernelmdp.experiments.run_files import (
     BOUND_FILE,
     CHECKPOINT_FILE,
     CONFIG_FILE,
+    EPISODES_FILE,
     JOURNAL_FILE,
+    as_line,
+    header,
     read_config,
     read_history,
     read_rows,
@@ -110,6 +114,30 @@ def run(
             files.finish()
     table = Table(rows, columns_of(agent))
     return Result(agent.problem.name, agent.name, agent.coverage, table, *bound)
+
+
+def record_run(config: RunConfig, folder: Any, agent: Agent, played: PlayedRun) -> None:
+    """Write the folder of a run that was played elsewhere, as ``run`` would have left it.
+
+    Args:
+        config: The configuration of the run.
+        folder: The run's folder, which does not exist yet.
+        agent: The agent of the run, before its first episode. It takes over the episodes.
+        played: Rows, episodes, the learner's state and running sums.
+    """
+    path = pathlib.Path(folder)
+    _require_same_run(config, path)
+    with lock(path):
+        agent.restore(played.history, played.state, played.state)
+        agent.totals = dict(played.totals)
+        columns = columns_of(agent)
+        lines = "".join(as_line(row, columns) for row in played.rows)
+        with storage_errors(path):
+            write_config(config, path, agent)
+            archive.write_atomically(path / EPISODES_FILE, (header(columns) + lines).encode())
+        _regret_bound(agent, len(played.rows), path)
+        with storage_errors(path):
+            agent.save(path / CHECKPOINT_FILE)  # it is last: a run with a checkpoint is finished
 
 
 def is_finished(folder: Any, episodes: int) -> bool:

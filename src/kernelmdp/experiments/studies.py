@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
+from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.local_backend import play_locally
 from kernelmdp.experiments.ray_backend import play_on_cluster
 from kernelmdp.experiments.run import is_finished
@@ -47,6 +48,7 @@ def study(
     address: str | None = None,
     progress: bool = True,
     tensorboard: bool = False,
+    vectorise: bool = False,
 ) -> Study:
     """Play all trials of a study.
 
@@ -61,9 +63,15 @@ def study(
         address: The address of a running Ray cluster. None starts one with ``jobs`` workers.
         progress: Whether to show progress.
         tensorboard: Whether to write event files for TensorBoard.
+        vectorise: Whether trials that differ in seeds and numbers only are played in one compiled
+            program. Their numbers are the same up to rounding. This needs environments of this
+            library, fixed kernels, and plans that can be compiled.
 
     Returns:
         The folders of the trials, and those that failed.
+
+    Raises:
+        ArgumentError: If the definition is wrong, or the backend cannot vectorise.
 
     >>> study({"name": "small", "episode": 20})
     Traceback (most recent call last):
@@ -73,6 +81,8 @@ def study(
     plan = read_plan(definition)
     jobs = integer("jobs", jobs, least=1)
     choice("backend", backend, BACKENDS)
+    if vectorise and backend != "local":
+        raise ArgumentError("vectorise", "the backend 'local'", repr(backend))
     folder = pathlib.Path(out) if out is not None else pathlib.Path("studies") / plan.name
     require_same_study(folder, plan)
     with lock(folder):
@@ -96,5 +106,5 @@ def study(
             if backend == "ray" and remaining:
                 play_on_cluster(remaining, trials, address=address, **options)
             elif remaining:
-                play_locally(remaining, trials, **options)
+                play_locally(remaining, trials, vectorise=vectorise, **options)
     return Study(folder, tuple(trials / trial.name for trial in plan.trials), failed)

@@ -6,7 +6,7 @@ import pathlib
 import signal
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from kernelmdp.agents import Agent
 from kernelmdp.errors import KernelMDPError, RecoveryWarning
 from kernelmdp.experiments.run import run
 from kernelmdp.experiments.run_config import RunConfig
+from kernelmdp.experiments.study_file import Trial
 
 #: Environment variables that limit XLA, its matrix products and LAPACK to one thread. Several
 #: threads add sums in another order. With one thread, numbers do not depend on where a trial runs
@@ -123,9 +124,32 @@ def play_trial(name: str, config: RunConfig, folder: Any, episodes: int) -> Tria
     return TrialResult(name, message, details, tuple(notes))
 
 
+def play_trials(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) -> list[TrialResult]:
+    """Play trials one after the other.
+
+    Args:
+        trials: The trials.
+        folder: Where their folders are. Each is named after its trial.
+        episodes: The number of episodes of each.
+
+    Returns:
+        How they ended.
+    """
+    return [play_trial(each.name, each.config, folder / each.name, episodes) for each in trials]
+
+
 def _stop_without_driver(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
     """Pass rows on while the driver lives. Nobody else would stop this process."""
     for row in rows:
-        if _driver is not None and os.getppid() != _driver:
-            raise DriverLostError
+        require_driver()
         yield row
+
+
+def require_driver() -> None:
+    """Check that the process that started this worker still exists.
+
+    Raises:
+        DriverLostError: If it does not.
+    """
+    if _driver is not None and os.getppid() != _driver:
+        raise DriverLostError

@@ -28,8 +28,9 @@ from kernelmdp.numerics.checks import (
     integer,
     require_finite,
 )
-from kernelmdp.numerics.factorisation import is_traced, require_positive_definite
+from kernelmdp.numerics.factorisation import require_positive_definite
 from kernelmdp.numerics.modules import Module, jit, kept_jit, replace_fields
+from kernelmdp.numerics.tracing import array_library, as_float, as_integer, is_traced
 from kernelmdp.types import Key
 
 
@@ -92,17 +93,18 @@ class Posterior(Module):
     @property
     def regularisers(self) -> np.ndarray:
         """λ of each output: the noise variance and the jitter, (m,)."""
-        return np.asarray(self.noise_variance, dtype=float) + self.jitter
+        variance = self.noise_variance
+        return array_library(variance).asarray(variance, dtype=float) + self.jitter
 
     @property
     def count(self) -> int:
         """The number of points conditioned on."""
-        return int(self.engines[0].count) // self.layout.rows_per_point
+        return as_integer(self.engines[0].count) // self.layout.rows_per_point
 
     @property
     def information_gain(self) -> float:
         """The information gain ½ ln|I + K/λ| of the data in nats, for all outputs together."""
-        return float(_gain(self.layout, [engine.gain() for engine in self.engines]))
+        return as_float(_gain(self.layout, [engine.gain() for engine in self.engines]))
 
     @property
     def in_order_variances(self) -> Float[Array, "n m"]:

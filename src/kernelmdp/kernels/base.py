@@ -20,8 +20,8 @@ from kernelmdp.domains import Domain
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.kernels.constants import KernelConstants
 from kernelmdp.numerics.checks import as_points
-from kernelmdp.numerics.factorisation import is_traced
 from kernelmdp.numerics.modules import Module, jit
+from kernelmdp.numerics.tracing import is_traced
 from kernelmdp.types import AnyArray, Key, Matrix, Point, Scalar, Vector
 
 #: Precedence of a sum in the text form; lower binds more loosely.

@@ -9,10 +9,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float
 
 from kernelmdp.domains import Box, join
 from kernelmdp.gp.ard import ARDFamily
+from kernelmdp.gp.fitting import fitting_blocks
 from kernelmdp.gp.free_kernels import free_kernel
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.row_selection import spread_rows
@@ -152,6 +153,22 @@ class FittedData(Module):
             The key.
         """
         return jax.random.fold_in(self.key, count)
+
+    def blocks(
+        self, points: Float[np.ndarray, "n d"], targets: Float[np.ndarray, "n m"]
+    ) -> tuple[Float[Array, "b r d"], Float[Array, "b r m"], Float[Array, "b r"]]:
+        """Arrange rows for a fit: a subset that is spread, or all rows and padding.
+
+        Args:
+            points: (n, d).
+            targets: (n, m).
+
+        Returns:
+            Points, targets, and 1 for rows that count, 0 for padding.
+        """
+        most, blocks = self.settings.fit_rows, self.settings.fit_blocks
+        key = self.rows_key(len(self))
+        return fitting_blocks(points, targets, most=most, blocks=blocks, key=key)
 
     def motion_rows(
         self, trend: Float[np.ndarray, "d1 m"]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -124,7 +125,11 @@ class FittedKernels(Learner):
 
     @with_one_thread
     def sample(self, state: FittedState, *, key: Key) -> MDP:
-        return self._limited(state, state.data.problem.mdp(state.beliefs.sample(key=key)))
+        # Limits and termination are those of the fitted parameters.
+        drawn = state
+        if self.settings.draws_parameters and len(state.data):
+            drawn = state.with_drawn_parameters(key=jax.random.fold_in(key, 1))
+        return self._limited(state, state.data.problem.mdp(drawn.beliefs.sample(key=key)))
 
     @with_one_thread
     def plausible(

@@ -61,6 +61,11 @@ class FittedSettings(Settings):
         "Newly fitted parameters are discarded if their error on the last episode exceeds that of "
         "the old ones by this factor. Errors of 40 rows differ by a tenth by chance.",
     )
+    draws_parameters: bool = setting(
+        True,
+        "Whether a drawn MDP has kernel parameters of its own, drawn from a Laplace approximation "
+        "of their posterior. Otherwise all draws have the fitted ones.",
+    )
     comparison_rows: int = setting(
         40, "Rows on which new and old parameters are compared, if an episode has fewer."
     )

@@ -1,9 +1,11 @@
 """What ``FittedKernels`` has learned: data, fitted parameters, and the posteriors they give."""
 
+import dataclasses
 import functools
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -13,12 +15,14 @@ from kernelmdp.gp import Posterior
 from kernelmdp.gp.inducing_engine import inducing_posterior
 from kernelmdp.gp.inducing_points import select_inducing_points
 from kernelmdp.gp.kernel_families import KernelFamily
+from kernelmdp.gp.laplace import ParameterLaw, parameter_law
 from kernelmdp.gp.mean_functions import TrendMean
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.model_wrappers import TerminationModel
 from kernelmdp.mdp import Gaussian, Noise
 from kernelmdp.numerics.modules import Module, quick_jit
+from kernelmdp.types import Key
 
 
 class FittedState(Module):
@@ -64,6 +68,37 @@ class FittedState(Module):
             offset=TrendMean(jnp.asarray(self.trend[1:]), jnp.asarray(self.trend[0])),
             scale=jnp.asarray(data.scale),
         )
+
+    def with_drawn_parameters(self, *, key: Key) -> "FittedState":
+        """Draw the kernel parameters of increments and of the reward.
+
+        Args:
+            key: Decides the draw.
+
+        Returns:
+            The state with drawn parameters. Data, trend and termination are the same.
+        """
+        dynamics_key, reward_key = jax.random.split(key)
+        drawn = dataclasses.replace(self, dynamics_logs=self._dynamics_law.sample(key=dynamics_key))
+        if self.data.problem.reward is not None:
+            return drawn
+        return dataclasses.replace(drawn, reward_logs=self._reward_law.sample(key=reward_key))
+
+    @functools.cached_property
+    def _dynamics_law(self) -> ParameterLaw:
+        data, family = self.data, self.dynamics_family
+        blocks = data.blocks(*data.motion_rows(self.trend))
+        search = data.settings.search
+        prior = data.settings.dynamics_prior
+        return parameter_law(family, prior, *blocks, self.dynamics_logs, config=search)
+
+    @functools.cached_property
+    def _reward_law(self) -> ParameterLaw:
+        data, settings, logs = self.data, self.data.settings, self.reward_logs
+        prior = settings.sparse_prior if is_flat_reward(data, logs) else settings.reward_prior
+        points, rewards = data.reward_rows
+        blocks = data.blocks(points, rewards[:, None])
+        return parameter_law(data.reward_family, prior, *blocks, logs, config=settings.search)
 
     @property
     def noises(self) -> tuple[Noise, Noise]:

@@ -6,12 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from kernelmdp.gp.fitting import fit, fitting_blocks, linear_trend
+from kernelmdp.gp.fitting import fit, linear_trend
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.learners.fitted_data import LEAST_WIDTH, FittedData
 from kernelmdp.learners.fitted_state import FittedState, is_flat_reward
-from kernelmdp.types import Key
 
 
 def refitted(state: FittedState, *, rows: int) -> FittedState:
@@ -49,26 +48,24 @@ def fitted_state(state: FittedState) -> FittedState:
     """
     state = dataclasses.replace(state, trend=_trend(state))
     data, settings = state.data, state.data.settings
-    key = data.rows_key(len(data))
     dynamics = _fit(
         data,
         state.dynamics_family,
         settings.dynamics_prior,
         data.motion_rows(state.trend),
         state.dynamics_logs,
-        key,
     )
     reward, family = state.reward_logs, data.reward_family
     if data.problem.reward is None:
         rows = data.reward_rows[0], data.reward_rows[1][:, None]
-        reward = _fit(data, family, settings.reward_prior, rows, reward, key)
+        reward = _fit(data, family, settings.reward_prior, rows, reward)
         if is_flat_reward(data, reward):
-            reward = _fit(data, family, settings.sparse_prior, rows, reward, key)
+            reward = _fit(data, family, settings.sparse_prior, rows, reward)
     termination = state.termination_logs
     if data.learns_termination:
         rows = data.termination_rows
         family = data.termination_family
-        termination = _fit(data, family, settings.termination_prior, rows, termination, key)
+        termination = _fit(data, family, settings.termination_prior, rows, termination)
     return dataclasses.replace(
         state,
         dynamics_logs=dynamics,
@@ -168,8 +165,5 @@ def _fit(
     prior: HyperPrior,
     rows: tuple[np.ndarray, np.ndarray],
     start: np.ndarray,
-    key: Key,
 ) -> np.ndarray:
-    settings = data.settings
-    blocks = fitting_blocks(*rows, most=settings.fit_rows, blocks=settings.fit_blocks, key=key)
-    return fit(family, prior, *blocks, start, config=settings.search)
+    return fit(family, prior, *data.blocks(*rows), start, config=data.settings.search)

@@ -12,6 +12,7 @@ from kernelmdp.domains import Domain
 from kernelmdp.errors import DataError, ShapeError
 from kernelmdp.numerics.checks import float_array
 from kernelmdp.numerics.modules import Module, replace_fields
+from kernelmdp.numerics.tracing import array_library, as_float
 from kernelmdp.types import AnyArray, ArrayLike
 
 A = TypeVar("A", bound=AnyArray)
@@ -66,7 +67,8 @@ class Episode(Module):
     @property
     def total(self) -> float:
         """The return: the sum of rewards."""
-        return float(np.sum(np.asarray(self.rewards)))
+        library = array_library(self.rewards)
+        return as_float(library.sum(library.asarray(self.rewards)))
 
     def __len__(self) -> int:
         return len(self.rewards)

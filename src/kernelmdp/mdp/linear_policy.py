@@ -25,6 +25,7 @@ from kernelmdp.mdp.linear_quadratic import (
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import jit, replace_fields
+from kernelmdp.numerics.tracing import as_float
 from kernelmdp.types import Period
 
 #: Number of rollouts that measure the effect of bounds. All policies share their noise. The error
@@ -191,8 +192,8 @@ class QuadraticTruth:
         state = jnp.asarray(start, float)
         linear = _as_linear(policy)
         if linear is not None and not self.bounded:
-            return float(linear_value(self.system, linear, state))
-        return float(self._value(policy, state)[0])
+            return as_float(linear_value(self.system, linear, state))
+        return as_float(self._value(policy, state)[0])
 
     def _value(self, policy: Policy, start: Array) -> tuple[Array, Array]:
         return _value(

@@ -15,6 +15,7 @@ from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import Module, jit, replace_fields
+from kernelmdp.numerics.tracing import as_float
 from kernelmdp.types import Key
 
 #: A further prediction of an MDP: from points (n, d) and next states (n, m) to values (n,).
@@ -79,7 +80,7 @@ class MDP(Module):
     horizon: int = eqx.field(static=True)
     reward_noise: Noise = eqx.field(static=True)
     transition_noise: Noise = eqx.field(static=True)
-    reward_range: tuple[float, float] = eqx.field(static=True)
+    reward_range: tuple[Any, Any]
     metric: tuple[float, ...] = eqx.field(static=True)
     lipschitz: Float[Array, ""]
     signals: dict[str, Signal]
@@ -104,7 +105,7 @@ class MDP(Module):
         self.model = model
         self.states, self.actions, self.horizon = states, actions, int(horizon)
         self.reward_noise, self.transition_noise = reward_noise, transition_noise
-        self.reward_range = (float(reward_range[0]), float(reward_range[1]))
+        self.reward_range = (as_float(reward_range[0]), as_float(reward_range[1]))
         self.metric = (
             (1.0,) * transition_noise.mean_dimension(states)
             if metric is None

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain, FiniteSet
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.numerics.factorisation import is_traced
+from kernelmdp.numerics.tracing import is_traced
 from kernelmdp.types import AnyArray, Key
 
 

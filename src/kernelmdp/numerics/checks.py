@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
-from kernelmdp.numerics.factorisation import is_traced
+from kernelmdp.numerics.tracing import is_traced
 
 #: Precisions of the library, by name. Results lose digits in 32 bits, so 64 bits are the default.
 DTYPES = {"float64": jnp.float64, "float32": jnp.float32}

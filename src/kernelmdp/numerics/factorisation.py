@@ -8,13 +8,13 @@ are outside it. Code that runs eagerly uses ``checked_cholesky``.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from kernelmdp.errors import PositiveDefiniteError
+from kernelmdp.numerics.tracing import is_traced
 from kernelmdp.types import Square
 
 
@@ -99,18 +99,6 @@ def product_squared_lengths(
         products = rows[:, start:] @ factor[start:, start : start + width]
         total = total + jnp.sum(products**2, axis=1)
     return total
-
-
-def is_traced(*values: object) -> bool:
-    """Return whether any array in some pytrees is being traced, so that its values are unknown.
-
-    Args:
-        *values: The pytrees.
-
-    Returns:
-        Whether one of their leaves is a tracer of JAX.
-    """
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
 
 def require_positive_definite(result: Any, indicator: Array, what: str, hint: str) -> Any:

@@ -1,5 +1,7 @@
 """The best action of each state, from the values of all actions."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -10,9 +12,7 @@ from kernelmdp.mdp.model import Prediction
 TIE = 1e-9
 
 
-def optimistic_rewards(
-    prediction: Prediction, reward_range: tuple[float, float]
-) -> Float[Array, " n"]:
+def optimistic_rewards(prediction: Prediction, reward_range: tuple[Any, Any]) -> Float[Array, " n"]:
     """Return the best plausible mean rewards, min(μ_R + β_R σ_R, B_R √κ).
 
     Args:

@@ -17,6 +17,7 @@ from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.tracing import as_float
 from kernelmdp.planners.action_selection import TIE, optimistic_rewards
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner, Spaces
@@ -56,7 +57,7 @@ class ArmPlan(Plan):
     error: float = float("nan")
 
     def value(self, state: ArrayLike) -> float:
-        return float(self.optimistic_reward)
+        return as_float(self.optimistic_reward)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,6 +29,7 @@ from kernelmdp.mdp.problem import Problem
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.checks import choice
 from kernelmdp.numerics.modules import jit, replace_fields
+from kernelmdp.numerics.tracing import array_library, as_float, is_traced
 from kernelmdp.planners.action_selection import best_actions, optimistic_rewards
 from kernelmdp.planners.lipschitz_envelope import lower_lipschitz_envelope
 from kernelmdp.planners.optimism import backup_for, with_radius
@@ -91,8 +92,8 @@ class GridPolicy(Policy):
     priority: Float[Array, "H A"]
     node_actions: Float[Array, "H N q"]
     optimistic_backup: OptimisticBackup = eqx.field(static=True)
+    reward_range: tuple[Any, ...]
     action_counts: tuple[int, ...] | None = eqx.field(static=True)
-    reward_range: tuple[float, float] = eqx.field(static=True)
     termination: Signal | None = None
 
     def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
@@ -151,8 +152,8 @@ class GridPlan(Plan):
     error: float = float("nan")
 
     def value(self, state: ArrayLike) -> float:
-        row: Any = np.asarray(state, float)[None, :]
-        return float(_first_value(self.values, row, self.grid))
+        row = array_library(state).asarray(state, float)[None, :]
+        return as_float(_first_value(self.values, row, self.grid))
 
     def values_in(self, mdps: Sequence[MDP], start: ArrayLike) -> np.ndarray:
         """Compute the values of the policy in other MDPs: exactly in a table, else by simulation.
@@ -288,8 +289,10 @@ class GridPlanner(Planner):
         action_set, counts = self.action_set(mdp)
         self._require_memory(mdp, len(grid.nodes), len(action_set))
         values, policy = _plan(self, mdp, grid, action_set, counts, key)
-        # The model is set here, because a compiled program copies what it returns.
-        policy = replace_fields(policy, model=mdp.model, termination=mdp.termination)
+        # These are set here, because a compiled program copies what it returns.
+        policy = replace_fields(
+            policy, model=mdp.model, reward_range=mdp.reward_range, termination=mdp.termination
+        )
         return GridPlan(policy=policy, values=values, grid=grid)
 
     def plan_within(self, tolerance: float, mdp: MDP, start: ArrayLike, *, key: Key) -> GridPlan:
@@ -420,7 +423,7 @@ def _plan(
         node_actions=chosen,
         optimistic_backup=optimistic_backup,
         action_counts=action_counts,
-        reward_range=mdp.reward_range,
+        reward_range=(),
     )
     return jnp.concatenate([values, last[None]]), policy
 
@@ -437,7 +440,7 @@ def _coarser(counts: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]
 
 def _times(periods: Array, bound: float) -> Any:
     """The product, or the bound itself if it is infinite."""
-    return periods * bound if math.isfinite(bound) else bound
+    return periods * bound if is_traced(bound) or math.isfinite(bound) else bound
 
 
 def _pairs(states: Array, action_set: Array) -> Array:

@@ -29,6 +29,7 @@ from kernelmdp.mdp.linear_quadratic import (
 )
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.numerics.modules import jit, replace_fields
+from kernelmdp.numerics.tracing import array_library, as_float, is_traced
 from kernelmdp.planners.lqr_duality import DualSolution, best_dual, is_cost_unchanged
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
@@ -71,8 +72,9 @@ class RiccatiPlan(Plan):
     error: float = float("nan")
 
     def value(self, state: ArrayLike) -> float:
-        s, G = np.asarray(state, float), np.asarray(self.curvature)
-        return -float(s @ G @ s + float(self.constant))
+        library = array_library(state, self.curvature)
+        s, G, constant = map(library.asarray, (state, self.curvature, self.constant))
+        return as_float(-(s @ G @ s + constant))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +104,8 @@ class RiccatiPlanner(Planner):
         Returns:
             Whether it can be solved.
         """
-        return bool(_solvable(mdp, self.floor))
+        solvable: Any = _solvable(mdp, self.floor)
+        return solvable if is_traced(solvable) else bool(solvable)
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None = None, key: Key) -> RiccatiPlan:
         """Plan the optimal policy for an MDP, or the optimistic policy for a family.
@@ -125,10 +128,11 @@ class RiccatiPlanner(Planner):
         low, high = mdp.states.extent
         moment: Any = np.diag(((high - low) / 2) ** 2 / 3)
         if start is not None:
-            moment = np.outer(start, start)
+            moment = array_library(start).outer(start, start)
         dual, certified, misfit = _plan(mdp, self.floor, moment, key)
-        require_fit(float(misfit))
-        if not np.isfinite(np.asarray(dual.constant)):
+        if not is_traced(misfit):
+            require_fit(float(misfit))
+        if not is_traced(dual.constant) and not np.isfinite(np.asarray(dual.constant)):
             raise PositiveDefiniteError(
                 "the costs of this MDP have no minimum over actions: Q + BᵀGB is not positive "
                 "definite at some period"

@@ -1,0 +1,207 @@
+"""Many runs in one program have the numbers of runs that are played one by one."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kernelmdp as km
+from kernelmdp import cli
+from kernelmdp.errors import ArgumentError
+from kernelmdp.experiments import RunConfig
+from kernelmdp.experiments.run import run as play_run
+from kernelmdp.experiments.study_file import read_plan
+from kernelmdp.experiments.varying_numbers import VaryingNumbers
+from kernelmdp.experiments.vectorised import play_together
+from kernelmdp.experiments.vectorised_trials import groups_of
+from kernelmdp.mdp import Gaussian
+from kernelmdp.numerics.unchanged_leaves import changed_leaves
+
+# Types promise Python numbers. Inside compiled programs these are arrays.
+pytestmark = pytest.mark.usefixtures("unchecked")
+#: Columns that depend on the clock.
+SECONDS = ("plan_seconds", "update_seconds")
+
+
+def agents_of(name, agent, seeds, **settings):
+    return [RunConfig(name, agent, seed=seed, settings=settings).make_agent() for seed in seeds]
+
+
+def assert_same_numbers(run, result, tolerance):
+    for column in set(result.episodes.columns) - set(SECONDS):
+        numbers = [row.get(column, np.nan) for row in run.rows]
+        np.testing.assert_allclose(
+            numbers, result.episodes[column], rtol=tolerance, atol=tolerance, err_msg=column
+        )
+
+
+# In ``rkhs`` and ``tabular-random``, the seed also draws the environment: rewards, transitions,
+# norms, Lipschitz constant and reward range differ from run to run.
+@pytest.mark.parametrize(
+    ("name", "agent"),
+    [
+        ("rkhs", "gp-ucrl"),
+        ("tabular-random", "gp-ucrl"),
+        ("tabular-random", "psrl"),
+        ("bandit-rkhs", "gp-ucrl"),
+        ("lqr-1d", "psrl"),
+        ("riverswim", "random"),
+    ],
+)
+def test_every_column_is_that_of_a_run_of_its_own(name, agent):
+    seeds, episodes = (0, 3), 12
+    runs = play_together(agents_of(name, agent, seeds), episodes)
+    for run, alone in zip(runs, agents_of(name, agent, seeds), strict=True):
+        result = alone.learn(episodes=episodes, progress=False)
+        assert_same_numbers(run, result, 1e-6)
+        assert run.totals["regret"] == pytest.approx(result.regret, abs=1e-6)
+        states = np.stack([episode.states for episode in run.history])
+        np.testing.assert_allclose(states, [each.states for each in alone.history], atol=1e-6)
+        leaves, own = jax.tree.leaves(run.state), jax.tree.leaves(alone.state)
+        for leaf, expected in zip(leaves, own, strict=True):
+            np.testing.assert_allclose(leaf, expected, atol=1e-6)
+
+
+def test_settings_that_are_numbers_share_a_program():
+    settings = [{"scale": 0.1, "delta": 0.1}, {"scale": 0.3, "delta": 0.01}]
+
+    def agents():
+        return [
+            km.GPUCRL("riverswim", seed=seed, confidence={"name": "valid", **each})
+            for seed, each in enumerate(settings)
+        ]
+
+    runs = play_together(agents(), 8)
+    for run, alone in zip(runs, agents(), strict=True):
+        assert_same_numbers(run, alone.learn(episodes=8, progress=False), 1e-9)
+
+
+def test_the_agents_stay_as_they_are():
+    agents = agents_of("riverswim", "random", (0, 1))
+    systems = [agent.system for agent in agents]
+    play_together(agents, 3)
+    assert [agent.episode for agent in agents] == [0, 0]
+    assert [agent.system for agent in agents] == systems
+
+
+@pytest.mark.parametrize(
+    ("agents", "reason"),
+    [
+        (lambda: [km.Frugal("riverswim")], "without a memory"),
+        (lambda: [km.PSRL("rkhs", kernel="auto")], "before the first data"),
+        (lambda: [km.PSRL("Pendulum-v1")], "environments of this library"),
+        (lambda: [km.GPUCRL("riverswim", confidence="paper")], "'realised'"),
+        (lambda: [km.PSRL("riverswim", planner="paper")], "one planner"),
+        (lambda: [km.PSRL("riverswim", update="step")], "by the episode"),
+        (lambda: [km.PSRL("riverswim"), km.PSRL("rkhs")], "numbers only"),
+    ],
+)
+def test_what_cannot_be_compiled_is_refused_with_a_reason(agents, reason):
+    with pytest.raises(ArgumentError, match=reason):
+        play_together(agents(), 2)
+
+
+STUDY = {
+    "name": "small",
+    "episodes": 6,
+    "seeds": 3,
+    "environments": [{"name": "riverswim", "options": {"horizon": 4}}],
+    "agents": [{"name": "psrl"}],
+}
+
+
+def test_a_vectorised_study_has_the_folders_of_a_study(tmp_path):
+    together = km.study(STUDY, out=tmp_path / "a", vectorise=True, progress=False)
+    alone = km.study(STUDY, out=tmp_path / "b", progress=False)
+    assert not together.failed
+    for folder, expected in zip(together.trials, alone.trials, strict=True):
+        assert folder.name == expected.name
+        assert {path.name for path in folder.iterdir()} == {
+            path.name for path in expected.iterdir()
+        }
+        tables = [
+            np.genfromtxt(each / "episodes.csv", delimiter=",") for each in (folder, expected)
+        ]
+        clock = [name in SECONDS for name in header_of(folder)]
+        np.testing.assert_allclose(*(table[:, ~np.array(clock)] for table in tables), atol=1e-9)
+        assert (folder / "config.toml").read_text() == (expected / "config.toml").read_text()
+    # More episodes continue runs that were played together, with the same numbers.
+    longer = STUDY | {"episodes": 8}
+    for folder in ("a", "b"):
+        config = RunConfig("riverswim", "psrl", seed=1, env_options={"horizon": 4})
+        trial = tmp_path / folder / "trials" / together.trials[1].name
+        play_run(config, trial, episodes=longer["episodes"])
+    last = [
+        (tmp_path / each / "trials" / together.trials[1].name / "episodes.csv").read_text()
+        for each in ("a", "b")
+    ]
+    numbers = [[float(x) for x in text.strip().splitlines()[-1].split(",")[:7]] for text in last]
+    np.testing.assert_allclose(*numbers, atol=1e-9)
+
+
+def header_of(folder):
+    return (folder / "episodes.csv").read_text().splitlines()[0].split(",")
+
+
+def test_trials_that_need_different_programs_are_played_in_parts(tmp_path):
+    grid = {"name": "random", "grid": {"confidence.shape": ["trace", "box"]}}
+    result = km.study(
+        STUDY | {"agents": [grid], "seeds": 2}, out=tmp_path, vectorise=True, progress=False
+    )
+    assert len(result.trials) == 4
+    assert not result.failed
+
+
+def test_a_trial_that_cannot_be_compiled_fails_with_one_sentence(tmp_path, capsys, monkeypatch):
+    study = STUDY | {"agents": [{"name": "frugal"}], "seeds": 1}
+    text = tmp_path / "study.toml"
+    text.write_text(
+        'name = "s"\nepisodes = 2\nseeds = 1\n[[environments]]\nname = "riverswim"\n'
+        '[[agents]]\nname = "frugal"\n'
+    )
+    result = km.study(study, out=tmp_path / "a", vectorise=True, progress=False)
+    (failed,) = result.failed.values()
+    assert "without a memory" in failed.error
+    assert not failed.details
+    words = ["kmdp", "study", str(text), "--vectorised", "--out", str(tmp_path / "b")]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as exit_info:
+        cli.main()
+    assert exit_info.value.code == 2
+    assert "without a memory" in capsys.readouterr().err
+
+
+def test_groups_have_one_kind_and_there_is_one_for_each_worker():
+    plan = read_plan(STUDY | {"seeds": 5, "agents": [{"name": "psrl"}, {"name": "random"}]})
+    groups = groups_of(plan.trials, 2)
+    assert sorted(len(group) for group in groups) == [2, 2, 3, 3]
+    assert all(len({trial.config.agent for trial in group}) == 1 for group in groups)
+
+
+def test_varying_numbers_are_found_and_filled():
+    first = {"noise": Gaussian(0.1), "x": (jnp.ones(2), [1.0]), "name": "a"}
+    second = {"noise": Gaussian(0.2), "x": (jnp.zeros(2), [1.0]), "name": "a"}
+    numbers = VaryingNumbers([first, second])
+    assert [path[0] for path in numbers.paths] == ["noise", "x"]
+    filled = numbers.filled([0.3, jnp.full(2, 7.0)])
+    assert np.isnan(filled["noise"].sizes).all()  # noise is a constant of programs
+    np.testing.assert_array_equal(filled["x"][0], [7.0, 7.0])
+    assert first["x"][0][0] == 1.0
+    for other in (
+        {"noise": Gaussian(0.1), "x": (jnp.ones(3), [1.0]), "name": "a"},
+        first | {"name": "b"},
+    ):
+        with pytest.raises(ArgumentError, match="numbers only"):
+            VaryingNumbers([first, other])
+
+
+def test_unchanged_leaves_are_seen_through_compiled_functions():
+    @jax.jit
+    def inner(tree):
+        return {"same": tree["same"], "new": tree["new"] * 1.0, "swapped": tree["same"]}
+
+    tree = {name: jnp.ones(2) for name in ("same", "new", "swapped")}
+    assert changed_leaves(inner, tree) == [True, False, True]
+    assert changed_leaves(lambda tree: jax.jit(inner)(tree), tree) == [True, False, True]
