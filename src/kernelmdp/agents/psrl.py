@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.config import AgentConfig
@@ -18,7 +18,8 @@ from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ApproximationWarning, ArgumentError
 from kernelmdp.learners import MCMC, FixedKernels, Learner, as_learner
 from kernelmdp.learners.learner import GAINS
-from kernelmdp.mdp import MDP, Model, Prediction
+from kernelmdp.learners.model_wrappers import InflatedSample
+from kernelmdp.mdp import MDP
 from kernelmdp.numerics.checks import positive_number
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.numerics.tracing import as_float, is_traced
@@ -193,27 +194,6 @@ class PSRL(Agent):
     @property
     def coverage(self) -> Coverage:
         return self.theorem.coverage(self.evidence, "regret")
-
-
-class InflatedSample(Model):
-    """mean + factor·(draw − mean). Where nothing is uncertain, as for a known reward, the mean.
-
-    Attributes:
-        draw: The drawn model.
-        mean: The posterior mean.
-        factor: By how much deviations from the mean are multiplied.
-    """
-
-    draw: Model
-    mean: Model
-    factor: Float[Array, ""]
-
-    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
-        drawn, mean = self.draw(points), self.mean(points)
-        return Prediction(
-            reward=mean.reward + self.factor * (drawn.reward - mean.reward),
-            state=mean.state + self.factor * (drawn.state - mean.state),
-        )
 
 
 AGENTS.register(PSRL.name, PSRL)

@@ -42,10 +42,10 @@ class VaryingNumbers:
 
     def __init__(self, objects: Sequence[Any]) -> None:
         self.first = objects[0]
-        found: dict[Path, None] = {}
+        paths: dict[Path, None] = {}
         for other in objects[1:]:
-            found |= dict.fromkeys(_differences(self.first, other, ()))
-        self.paths = list(found)
+            paths |= dict.fromkeys(_differences(self.first, other, ()))
+        self.paths = list(paths)
         self.values = [
             np.stack([np.asarray(_part(each, path)) for each in objects]) for path in self.paths
         ]
@@ -91,9 +91,9 @@ def _differences(first: Any, second: Any, path: Path) -> list[Path]:
     if parts.keys() != others.keys():
         raise _too_different(path)
     return [
-        found
+        difference
         for step, part in parts.items()
-        for found in _differences(part, others[step], (*path, step))
+        for difference in _differences(part, others[step], (*path, step))
     ]
 
 

@@ -1,4 +1,4 @@
-"""Models that wrap a fitted model: clipped rewards, other units, and learned termination."""
+"""Models that wrap a model: clipped rewards, other units, termination, inflated draws."""
 
 from collections.abc import Callable
 from typing import Any
@@ -178,3 +178,24 @@ def _between_limits(
     low, high = jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0)
     shares = (2 * states - (low + high)[None, :]) / (high - low)[None, :]
     return jnp.where(limited[None, :], shares, 0.0)
+
+
+class InflatedSample(Model):
+    """mean + factor·(draw − mean). Where nothing is uncertain, as for a known reward, the mean.
+
+    Attributes:
+        draw: The drawn model.
+        mean: The posterior mean.
+        factor: By how much deviations from the mean are multiplied.
+    """
+
+    draw: Model
+    mean: Model
+    factor: Float[Array, ""]
+
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
+        drawn, mean = self.draw(points), self.mean(points)
+        return Prediction(
+            reward=mean.reward + self.factor * (drawn.reward - mean.reward),
+            state=mean.state + self.factor * (drawn.state - mean.state),
+        )
