@@ -119,8 +119,7 @@ class PSRL(Agent):
             return jnp.where(attempt == 0, key, jax.random.fold_in(key, attempt - 1))
 
         def fails(attempt: Array) -> Array:
-            solvable: Any = self.planner.solvable(self._sample(key=key_of(attempt)))
-            return (attempt < ATTEMPTS) & ~solvable
+            return (attempt < ATTEMPTS) & ~self.planner.solvable(self._sample(key=key_of(attempt)))
 
         return key_of(jax.lax.while_loop(fails, lambda attempt: attempt + 1, jnp.asarray(0)))
 
