@@ -40,6 +40,15 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error::kernelmdp.errors.ApproximationWarning")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _programs_of_one_module():
+    """Drop compiled programs after each module of tests. All of them would take gigabytes."""
+    yield
+    import jax
+
+    jax.clear_caches()
+
+
 @pytest.fixture
 def rng():
     import numpy as np

@@ -1,8 +1,8 @@
 """Atomic writing of files, and the file format of saved agents.
 
 A saved agent is a zip file of JSON and NumPy arrays. It holds the agent's settings and its
-observations, episode by episode. Loading constructs the agent again and replays all observations,
-which gives the same numbers on the same machine. Reading a file never runs code from it.
+observations, episode by episode, and the state of its learner. Loading constructs the agent again.
+If the file holds no state, all observations are replayed. Reading a file never runs code from it.
 """
 
 import io

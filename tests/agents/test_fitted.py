@@ -160,7 +160,9 @@ def test_episodes_end_early(balanced, tmp_path):
     assert [len(told.rewards) for told in again.history] == lengths
     assert [told.terminated for told in again.history] == ended
     np.testing.assert_array_equal(again.state.reward_logs, balanced.state.reward_logs)
-    np.testing.assert_array_equal(again.state.termination_logs, balanced.state.termination_logs)
+    np.testing.assert_array_equal(
+        again.state.termination_law.logs, balanced.state.termination_law.logs
+    )
 
 
 def walked(agent, rewards):

@@ -79,12 +79,13 @@ def test_words_are_kept(tmp_path):
 def test_the_file_is_json_and_arrays(saved):
     _, place = saved
     with zipfile.ZipFile(place) as file:
-        assert sorted(file.namelist()) == sorted(
-            ["agent.json", *(f"{name}.npy" for name in ARRAYS)]
-        )
+        observations = [f"{name}.npy" for name in ARRAYS]
+        states = [name for name in file.namelist() if name.startswith("newest/")]
+        assert sorted(file.namelist()) == sorted(["agent.json", *observations, *states])
+        assert "newest/transition0_root.npy" in states
         assert json.loads(file.read("agent.json"))["agent"] == "greedy"
         for name in file.namelist():
-            if name.endswith(".npy"):
+            if name in observations:
                 assert len(np.load(io.BytesIO(file.read(name)), allow_pickle=False)) == 2
 
 

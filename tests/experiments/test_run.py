@@ -13,6 +13,7 @@ import kernelmdp as km
 from kernelmdp import cli
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning
 from kernelmdp.experiments import RunConfig, read_config, run
+from kernelmdp.learners import FixedKernels
 from kernelmdp.report import draw_regret, read_columns, slope
 
 EPISODES = 5
@@ -101,6 +102,23 @@ def test_running_again_goes_on(whole, tmp_path):
     before = (tmp_path / "run" / "episodes.csv").read_bytes()
     assert len(run(CONFIG, tmp_path / "run", episodes=2).episodes) == EPISODES
     assert (tmp_path / "run" / "episodes.csv").read_bytes() == before
+
+
+def test_episodes_of_the_checkpoint_are_not_learned_again(whole, tmp_path, monkeypatch):
+    run(CONFIG, tmp_path / "run", episodes=EPISODES - 1)
+    updates, real = [], FixedKernels.update
+
+    def counting(self, state, episode, *, key):
+        updates.append(episode)
+        return real(self, state, episode, key=key)
+
+    monkeypatch.setattr(FixedKernels, "update", counting)
+    run(CONFIG, tmp_path / "run", episodes=EPISODES)
+    assert len(updates) == 1
+    assert_same(tmp_path / "run", whole)
+    updates.clear()
+    assert km.load(whole / "checkpoint", task=CONFIG.system()).episode == EPISODES
+    assert not updates
 
 
 @pytest.mark.parametrize("after", [0, 3])

@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from kernelmdp.gp.ard import ARDFamily
 from kernelmdp.gp.fitting import DYNAMICS, fit, prior_median
-from kernelmdp.gp.laplace import parameter_law
+from kernelmdp.gp.laplace import parameter_law, prior_law
+from kernelmdp.numerics.modules import replace_fields
 
 KEY = jax.random.key(0)
 
@@ -30,11 +32,10 @@ def dense_kernel(logs, points, jitter=1e-9):
     return matrix + (noise**2 + jitter * signal**2) * np.eye(len(points))
 
 
-def dense_precision(logs, priors, points, targets):
+def dense_precision(logs, priors, points):
     """P of the module's text, with derivatives by central differences."""
     k, step = len(logs), 1e-5
     inverse = np.linalg.inv(dense_kernel(logs, points))
-    alpha = inverse @ targets
     derivatives = []
     for j in range(k):
         change = step * np.eye(k)[j]
@@ -43,9 +44,7 @@ def dense_precision(logs, priors, points, targets):
     fisher = np.array(
         [[0.5 * np.trace(inverse @ a @ inverse @ b) for b in derivatives] for a in derivatives]
     )
-    gradient = np.array([0.5 * (np.trace(inverse @ d) - alpha @ d @ alpha) for d in derivatives])
-    gradient += (logs - np.log(priors[:, 0])) / priors[:, 1] ** 2
-    return fisher + np.diag(1 / priors[:, 1] ** 2 + gradient**2)
+    return fisher + np.diag(1 / priors[:, 1] ** 2)
 
 
 def drawn_data(rng, logs, count):
@@ -54,29 +53,50 @@ def drawn_data(rng, logs, count):
     return points, root @ rng.standard_normal(count)
 
 
+def law_of(ard, points, counted, logs):
+    return parameter_law(ard, DYNAMICS, jnp.asarray(points), jnp.asarray(counted), logs)
+
+
 def test_covariances_agree_with_a_dense_oracle():
     rng, ard = np.random.default_rng(0), family()
-    logs = np.log([0.4, 0.7, 1.2, 0.2])
-    points, targets = drawn_data(rng, logs, 30)
-    law = parameter_law(ard, DYNAMICS, *blocks(points, targets[:, None]), logs[None])
+    logs = np.log([[0.4, 0.7, 1.2, 0.2]])
+    points = rng.uniform(size=(1, 30, 2))
+    law = law_of(ard, points, np.ones((1, 30)), logs)
     priors = ard.parameter_priors(DYNAMICS)[0]
-    oracle = np.linalg.inv(dense_precision(logs, priors, points, targets))
+    oracle = np.linalg.inv(dense_precision(logs[0], priors, points[0]))
     np.testing.assert_allclose(law.roots[0] @ law.roots[0].T, oracle, rtol=1e-5)
 
 
-def test_blocks_add_up_and_padding_does_not_count():
+def test_other_blocks_count_by_their_size_and_padding_does_not():
     rng, ard = np.random.default_rng(1), family()
     logs = np.log([[0.4, 0.7, 1.2, 0.2]])
-    first, second = (drawn_data(rng, logs[0], 20) for _ in range(2))
-    points = np.stack([first[0], second[0], np.zeros((20, 2))])
-    targets = np.stack([first[1], second[1], np.ones(20)])[:, :, None]
-    counted = np.stack([np.ones(20), np.ones(20), np.zeros(20)])
-    law = parameter_law(ard, DYNAMICS, *map(jnp.asarray, (points, targets, counted)), logs)
-    two = tuple(jnp.asarray(array[:2]) for array in (points, targets, counted))
-    expected = parameter_law(ard, DYNAMICS, *two, logs)
-    np.testing.assert_allclose(law.roots, expected.roots, rtol=1e-10)
-    alone = parameter_law(ard, DYNAMICS, *(array[:1] for array in two), logs)
-    assert np.linalg.det(law.roots[0]) < np.linalg.det(alone.roots[0])
+    points = rng.uniform(size=(3, 20, 2))
+    counted = np.ones((3, 20))
+    counted[0, 15:], counted[2] = 0.0, 0.0
+    law = law_of(ard, points, counted, logs)
+    priors = ard.parameter_priors(DYNAMICS)[0]
+    prior_precision = np.diag(1 / priors[:, 1] ** 2)
+    fisher = dense_precision(logs[0], priors, points[0, :15]) - prior_precision
+    oracle = np.linalg.inv(prior_precision + 35 / 15 * fisher)
+    np.testing.assert_allclose(law.roots[0] @ law.roots[0].T, oracle, rtol=1e-5)
+
+
+def test_parameters_at_a_bound_stay_there_and_the_others_are_conditional_on_it():
+    rng, ard = np.random.default_rng(4), family()
+    logs = np.log([[20.0, 0.7, 1.2, 0.2]])
+    points = rng.uniform(size=(1, 30, 2))
+    law = law_of(ard, points, np.ones((1, 30)), logs)
+    priors = ard.parameter_priors(DYNAMICS)[0]
+    precision = dense_precision(logs[0], priors, points[0])[1:, 1:]
+    covariance = law.roots[0] @ law.roots[0].T
+    np.testing.assert_allclose(covariance[1:, 1:], np.linalg.inv(precision), rtol=1e-5)
+    np.testing.assert_array_equal(covariance[0], 0.0)
+    assert law.sample(key=KEY)[0, 0] == logs[0, 0]
+    assert law.distance(law) == 0
+    moved = replace_fields(law, logs=logs + np.array([[0.0, 0.3, 0.0, 0.0]]))
+    assert law.distance(moved) == pytest.approx(0.3 / np.sqrt(covariance[1, 1]))
+    replaced = law.with_outputs(np.array([True]), moved)
+    np.testing.assert_array_equal(replaced.logs, moved.logs)
 
 
 def test_the_true_parameters_are_within_two_deviations():
@@ -91,7 +111,7 @@ def test_the_true_parameters_are_within_two_deviations():
         points, targets = drawn_data(rng, truth, 60)
         data = blocks(points, targets[:, None])
         logs = fit(ard, DYNAMICS, *data, prior_median(ard, DYNAMICS))
-        law = parameter_law(ard, DYNAMICS, *data, logs)
+        law = parameter_law(ard, DYNAMICS, data[0], data[2], logs)
         deviations = np.sqrt(np.diag(law.roots[0] @ law.roots[0].T))
         inside.append(np.abs(logs[0] - truth) <= 2 * deviations)
     assert np.mean(inside) >= 0.85
@@ -100,23 +120,19 @@ def test_the_true_parameters_are_within_two_deviations():
 def test_draws_have_the_covariance_and_stay_within_the_bounds():
     rng, ard = np.random.default_rng(3), family()
     logs = np.log([[0.4, 0.7, 1.2, 0.2]])
-    points, targets = drawn_data(rng, logs[0], 60)
-    law = parameter_law(ard, DYNAMICS, *blocks(points, targets[:, None]), logs)
+    law = law_of(ard, rng.uniform(size=(1, 60, 2)), np.ones((1, 60)), logs)
     draws = np.stack([law.sample(key=key)[0] for key in jax.random.split(KEY, 2000)])
     covariance = law.roots[0] @ law.roots[0].T
     # 2,000 draws: a variance has a relative standard error of 3 %.
     np.testing.assert_allclose(draws.var(axis=0), np.diag(covariance), rtol=0.15)
-    priors = ard.parameter_priors(DYNAMICS)[0]
-    at_bound = np.log(priors[None, :, 3])
-    law = parameter_law(ard, DYNAMICS, *blocks(points[:1], targets[:1, None]), at_bound)
-    assert (law.sample(key=KEY) <= at_bound).all()
+    wide = replace_fields(law, roots=100 * law.roots)
+    draws = np.stack([wide.sample(key=key) for key in jax.random.split(KEY, 20)])
+    assert (draws >= law.low).all()
+    assert (draws <= law.high).all()
 
 
-def test_without_data_no_direction_is_wider_than_the_prior():
+def test_without_data_it_is_the_prior():
     ard = family(outputs=2)
     logs = prior_median(ard, DYNAMICS)
-    data = (np.zeros((1, 5, 2)), np.zeros((1, 5, 2)), np.zeros((1, 5)))
-    law = parameter_law(ard, DYNAMICS, *map(jnp.asarray, data), logs)
-    spreads = ard.parameter_priors(DYNAMICS)[:, :, 1]
-    deviations = np.sqrt(np.einsum("mjk,mjk->mj", law.roots, law.roots))
-    np.testing.assert_allclose(deviations, spreads, rtol=1e-12)
+    law = law_of(ard, np.zeros((1, 5, 2)), np.zeros((1, 5)), logs)
+    np.testing.assert_allclose(law.roots, prior_law(ard, DYNAMICS).roots, rtol=1e-12)

@@ -11,6 +11,7 @@ import kernelmdp as km
 from kernelmdp.learners import FittedKernels
 from kernelmdp.learners.refitting import better_predictor, fitted_state
 from kernelmdp.mdp import Episode, Problem
+from kernelmdp.numerics.modules import replace_fields
 
 KEY = jax.random.key(0)
 PROBLEM = Problem.from_spaces(
@@ -33,6 +34,11 @@ def episode(rng, steps=40, ends=False):
     return Episode(*arrays, terminated=ends)
 
 
+def with_logs(state, logs):
+    """The state with other parameters of the dynamics."""
+    return dataclasses.replace(state, dynamics_law=replace_fields(state.dynamics_law, logs=logs))
+
+
 @pytest.fixture(scope="module")
 def states():
     """The learner's state after four episodes."""
@@ -46,11 +52,11 @@ def states():
 def test_parameters_that_predict_worse_are_discarded_for_their_output_only(states):
     bad = states.dynamics_logs.copy()
     bad[1, :3] = np.log(0.02)  # lengthscales far too short
-    new = better_predictor(dataclasses.replace(states, dynamics_logs=bad), states, rows=40)
+    new = better_predictor(with_logs(states, bad), states, rows=40)
     np.testing.assert_array_equal(new.dynamics_logs[1], states.dynamics_logs[1])
     slightly = states.dynamics_logs.copy()
     slightly[0, 0] += 1e-6
-    new = better_predictor(dataclasses.replace(states, dynamics_logs=slightly), states, rows=40)
+    new = better_predictor(with_logs(states, slightly), states, rows=40)
     np.testing.assert_array_equal(new.dynamics_logs, slightly)
 
 
@@ -64,7 +70,7 @@ def test_a_trend_that_predicts_worse_is_discarded(states):
 def test_good_parameters_replace_bad_ones(states):
     bad = states.dynamics_logs.copy()
     bad[:, :3] = np.log(0.02)
-    old = dataclasses.replace(states, dynamics_logs=bad)
+    old = with_logs(states, bad)
     new = better_predictor(fitted_state(old), old, rows=40)
     assert (np.abs(new.dynamics_logs - bad).max(axis=1) > 1).all()
 

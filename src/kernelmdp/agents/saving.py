@@ -127,18 +127,29 @@ def load_agent(
             )
     loaded = kind(system, seed=seed, config=config)
     loaded.best = best
-    _learn_again(loaded, path, from_arrays(arrays), states)
+    learn_again(loaded, path, from_arrays(arrays), states)
     loaded.totals, loaded.follows_best = totals, follows_best
     return loaded
 
 
-def _learn_again(
+def learn_again(
     agent: Any,
     path: object,
     episodes: list[Episode],
     states: Mapping[str, Mapping[str, np.ndarray]],
 ) -> None:
-    """Give an agent its history, and the learner's states if the file holds them."""
+    """Give an agent the episodes of a file, and the learner's states if the file holds them.
+
+    Args:
+        agent: The agent, before its first episode.
+        path: The file.
+        episodes: Its episodes.
+        states: Arrays of the learner's states, "newest" and "best". If they are empty, the agent
+            learns from the episodes again.
+
+    Raises:
+        CheckpointError: If the states are damaged.
+    """
     if "newest" not in states:
         for episode in episodes:
             agent.replay(episode)

@@ -7,13 +7,14 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelmdp import archive
 from kernelmdp.agents import Agent
+from kernelmdp.agents.saving import learn_again
 from kernelmdp.errors import CheckpointError
 from kernelmdp.experiments.learning_loop import columns_of
 from kernelmdp.experiments.run_config import RunConfig
@@ -42,12 +43,29 @@ class RecoveredRun:
         lines: Their rows as lines of ``episodes.csv``, with line ends.
         totals: Running sums after the last episode, such as cumulative regret.
         note: What had to be repaired; empty after an orderly end.
+        states: Arrays of the learner's states after the first ``learned`` episodes; empty if the
+            checkpoint holds none.
+        learned: The number of episodes after which these states were saved.
     """
 
     history: list[Episode]
     lines: list[str]
     totals: dict[str, float]
     note: str = ""
+    states: Mapping[str, Mapping[str, np.ndarray]] = dataclasses.field(default_factory=dict)
+    learned: int = 0
+
+    def give_to(self, agent: Agent, path: object) -> None:
+        """Give the episodes to an agent. It learns only from those after the checkpoint.
+
+        Args:
+            agent: A new agent of the run.
+            path: The checkpoint, for error messages.
+        """
+        learn_again(agent, path, self.history[: self.learned], self.states)
+        for episode in self.history[self.learned :]:
+            agent.replay(episode)
+        agent.totals = dict(self.totals)
 
 
 def recover_run(folder: pathlib.Path, agent: Agent, config: RunConfig) -> RecoveredRun:
@@ -62,13 +80,13 @@ def recover_run(folder: pathlib.Path, agent: Agent, config: RunConfig) -> Recove
         The episodes that have both a row and their data.
     """
     columns = columns_of(agent)
-    history, totals = _read_checkpoint(folder, agent, config)
+    history, totals, states = _read_checkpoint(folder, agent, config)
     lines = _read_complete_rows(folder, columns)
     records, torn = _read_journal(folder / JOURNAL_FILE, columns)
     notes = []
     if len(lines) < len(history):
         notes.append(f"{EPISODES_FILE} has {len(lines)} rows of {len(history)}")
-        history = history[: len(lines)]
+        history, states = history[: len(lines)], {}
         position = columns.index("cumulative_regret")
         regret = float(lines[-1].split(",")[position]) if lines else 0.0
         totals = {} if math.isnan(regret) else {"regret": regret}  # NaN: no optimum is known.
@@ -86,7 +104,7 @@ def recover_run(folder: pathlib.Path, agent: Agent, config: RunConfig) -> Recove
         notes.append(f"{EPISODES_FILE} had {rows_on_disk} complete rows")
     elif len(history) > in_checkpoint:
         notes.append("the last process was interrupted")
-    return RecoveredRun(history, lines, totals, "; ".join(notes))
+    return RecoveredRun(history, lines, totals, "; ".join(notes), states, in_checkpoint)
 
 
 def journal_record(number: int, line: str, totals: dict[str, float], episode: Episode) -> str:
@@ -140,15 +158,15 @@ def decode_array(encoded: list[Any]) -> np.ndarray:
 
 def _read_checkpoint(
     folder: pathlib.Path, agent: Agent, config: RunConfig
-) -> tuple[list[Episode], dict[str, float]]:
+) -> tuple[list[Episode], dict[str, float], Mapping[str, Mapping[str, np.ndarray]]]:
     path = folder / CHECKPOINT_FILE
     if not path.exists():
-        return [], {}
-    history, totals = read_history(folder, config)
+        return [], {}, {}
+    history, totals, states = read_history(folder, config)
     problem = archive.read(path)[0].get("problem")
     if problem != json.loads(json.dumps(agent.problem.summary())):
         raise CheckpointError(f"{path}: saved for another problem than this run's")
-    return history, totals
+    return history, totals, states
 
 
 def _read_journal(path: pathlib.Path, columns: Sequence[str]) -> tuple[list[dict[str, Any]], bool]:

@@ -80,7 +80,7 @@ def read_run(folder: Any) -> StoredRun:
     for name in (CHECKPOINT_FILE, EPISODES_FILE):
         if not (path / name).is_file():
             raise ArgumentError("folder", f"a run with its data, in {name}", str(path))
-    history, _ = read_history(path, description.config)
+    history, _, _ = read_history(path, description.config)
     rows = read_rows(path)
     count = min(len(rows), len(history))
     if count == 0:

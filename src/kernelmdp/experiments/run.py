@@ -21,6 +21,7 @@ import numpy as np
 
 from kernelmdp import archive
 from kernelmdp.agents import Agent
+from kernelmdp.agents.saving import learn_again
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.learning_loop import columns_of, interact
 from kernelmdp.experiments.recovery import recover_run
@@ -92,9 +93,7 @@ def run(
                 write_config(config, path, agent)
         recovered = recover_run(path, agent, config)
         restore_rows(path, recovered, agent)
-        for episode in recovered.history:
-            agent.replay(episode)
-        agent.totals = dict(recovered.totals)
+        recovered.give_to(agent, path / CHECKPOINT_FILE)
         rows = read_rows(path)
         remaining = max(0, episodes - agent.episode)
         finished = not remaining and is_finished(path, episodes)
@@ -168,10 +167,9 @@ def load_agent_of_run(config: RunConfig, folder: pathlib.Path) -> Agent:
     Returns:
         The agent, which has learned from the episodes of the checkpoint.
     """
-    history, totals = read_history(folder, config)
+    history, totals, states = read_history(folder, config)
     agent = config.make_agent()
-    for episode in history:
-        agent.replay(episode)
+    learn_again(agent, folder / CHECKPOINT_FILE, history, states)
     agent.totals = totals
     return agent
 

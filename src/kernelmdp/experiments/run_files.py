@@ -7,7 +7,7 @@ import csv
 import dataclasses
 import pathlib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -145,7 +145,9 @@ def write_config(config: RunConfig, folder: pathlib.Path, agent: Agent) -> None:
     archive.write_atomically(folder / CONFIG_FILE, to_toml(content).encode())
 
 
-def read_history(folder: pathlib.Path, config: RunConfig) -> tuple[list[Episode], dict[str, float]]:
+def read_history(
+    folder: pathlib.Path, config: RunConfig
+) -> tuple[list[Episode], dict[str, float], Mapping[str, Mapping[str, np.ndarray]]]:
     """Read the episodes of a checkpoint.
 
     Args:
@@ -153,18 +155,18 @@ def read_history(folder: pathlib.Path, config: RunConfig) -> tuple[list[Episode]
         config: The run's configuration.
 
     Returns:
-        The episodes, and running sums such as cumulative regret.
+        The episodes, running sums such as cumulative regret, and arrays of the learner's states.
 
     Raises:
         CheckpointError: If the file is no checkpoint, or holds another agent or seed.
     """
     path = folder / CHECKPOINT_FILE
-    description, arrays, _ = archive.read(path)
+    description, arrays, states = archive.read(path)
     name, seed = description.get("agent"), description.get("seed")
     if (name, seed) != (config.agent_class.name, config.seed):
         raise CheckpointError(f"{path}: holds {name} with seed {seed}, not this run")
     totals = {key: float(value) for key, value in description.get("totals", {}).items()}
-    return from_arrays(arrays), totals
+    return from_arrays(arrays), totals, states
 
 
 def read_rows(folder: pathlib.Path) -> list[dict[str, Any]]:

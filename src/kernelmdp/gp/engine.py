@@ -6,6 +6,7 @@ observed at the same points. Engines are immutable pytrees; ``condition`` return
 """
 
 import abc
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -14,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.gp.basis import Basis
 from kernelmdp.numerics.modules import Module
-from kernelmdp.types import Key
+from kernelmdp.types import ArrayLike, Key
 
 
 class PosteriorFunction(Module):
@@ -61,6 +62,28 @@ class Engine(Module):
         Returns:
             The engine after these rows.
         """
+
+    def changing_arrays(self) -> dict[str, Array]:
+        """Return the arrays that data change, from which ``with_arrays`` makes the engine again.
+
+        Returns:
+            Arrays by name. The default is empty: such an engine must see its data again.
+        """
+        return {}
+
+    def with_arrays(self, arrays: Mapping[str, ArrayLike]) -> "Engine":
+        """Replace the arrays that data change.
+
+        Args:
+            arrays: The result of ``changing_arrays`` of an engine for the same kernel.
+
+        Returns:
+            The engine with these arrays.
+
+        Raises:
+            ValueError: If an array has another shape.
+        """
+        return self
 
     @abc.abstractmethod
     def moments(

@@ -63,14 +63,17 @@ def fit(
     counted: Float[Array, "b n"],
     start: Float[np.ndarray, "m k"],
     *,
+    roots: Float[np.ndarray, "m k k"] | None = None,
+    thorough: bool = True,
     config: SearchConfig = SEARCH,
 ) -> Float[np.ndarray, "m k"]:
     """Fit kernel parameters by maximum a posteriori.
 
     Rows come in blocks, which are treated as independent: four blocks cost four times one block,
     while one block of all rows would cost 64 times as much. The result is the better of two
-    searches, from ``start`` and from the prior medians. Outputs are fitted one after the other, so
-    that one program serves any number of them.
+    searches, from ``start`` and from the prior medians. The second one begins with the first block
+    only, and goes on with all of them from there. Outputs are fitted one after the other, so that
+    one program serves any number of them.
 
     Args:
         family: The kernels.
@@ -79,19 +82,28 @@ def fit(
         targets: (b, n, m).
         counted: 1 for rows that count, 0 for padding.
         start: Logarithms of parameters at which a search starts.
+        roots: Roots of the covariances of these parameters. They tell the first search how much it
+            may still gain. None means those of the prior.
+        thorough: Whether to search from the prior medians too.
         config: How to search.
 
     Returns:
         Logarithms of the fitted parameters of each output.
     """
     priors = family.parameter_priors(hyper_prior)
-    candidates = [np.asarray(start), prior_median(family, hyper_prior)]
-    starts = np.stack(candidates if config.from_medians else candidates[:1], axis=1)
+    starts = np.stack([np.asarray(start), prior_median(family, hyper_prior)], axis=1)
+    from_medians = thorough and config.from_medians
+    steps = jnp.asarray(config.steps if from_medians else -1)
+    # A single search must not end on a plateau. One from the last fit does not begin on one.
+    tolerance = jnp.asarray(0.0 if thorough and not from_medians else config.tolerance)
+    if roots is None:
+        roots = np.stack([np.diag(spreads) for spreads in priors[:, :, 1]])
     fitted = []
     for output, output_starts in enumerate(starts):
         blocks = points, targets[:, :, output], counted
         output_family, rows = family.output(output), jnp.asarray(priors[output])
-        logs = _fit(output_family, *blocks, jnp.asarray(output_starts), rows, config)
+        begin = jnp.asarray(output_starts), jnp.asarray(roots[output])
+        logs = _fit(output_family, *blocks, *begin, rows, steps, tolerance, config)
         fitted.append(np.asarray(logs))
     return np.stack(fitted)
 
@@ -103,22 +115,44 @@ def _fit(
     target: Array,
     counted: Array,
     starts: Array,
+    root: Array,
     rows: Array,
+    steps: Array,
+    tolerance: Array,
     config: SearchConfig,
 ) -> Array:
     low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
-    loss = objective(family, points, target, counted, rows, config)
+    is_first = (jnp.arange(counted.shape[0]) == 0).astype(counted.dtype)
+    first_block = counted * is_first[:, None]
+    # From the last fit; from the medians with one block; from there with all blocks.
+    searches = (
+        jnp.concatenate([starts, starts[1:]]),
+        jnp.stack([counted, first_block, counted]),
+        jnp.stack([jnp.full_like(steps, config.steps), steps, steps]),
+        jnp.stack([tolerance, jnp.zeros_like(tolerance), tolerance]),
+        jnp.array([True, False, False]),
+        jnp.array([False, False, True]),
+    )
 
-    def search(logs: Array) -> tuple[Array, Array]:
+    def search(last: Array, each: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array]]:
+        logs, count, most, least, is_warm, goes_on = each
+        loss = objective(family, points, target, count, rows, config)
+        logs = jnp.where(goes_on, last, logs)
         share = jnp.clip((logs - low) / (high - low), config.margin, 1 - config.margin)
-        free, value = minimise(loss, jnp.log(share) - jnp.log1p(-share), config)
-        return bounded(free, rows), value
+        begin = jnp.log(share) - jnp.log1p(-share)
+        # The covariance in log-odds. Parameters at a bound have none, and get the identity.
+        scaled = root / ((high - low) * share * (1 - share))[:, None]
+        covariance = scaled @ scaled.T
+        covariance += jnp.diag((jnp.diagonal(covariance) <= 0).astype(covariance.dtype))
+        assumed = jnp.where(is_warm, covariance, jnp.eye(len(logs), dtype=logs.dtype))
+        free, value = minimise(
+            loss, begin, config, steps=most, tolerance=least, inverse_hessian=assumed
+        )
+        result = bounded(free, rows)
+        return result, (result, jnp.where(jnp.isfinite(value), value, jnp.inf))
 
-    minimisers, values = jax.lax.map(search, starts)
-    values = jnp.where(jnp.isfinite(values), values, jnp.inf)
-    if len(starts) == 1:
-        return minimisers[0]
-    return jnp.where(values[0] <= values[1], minimisers[0], minimisers[1])
+    _, (minimisers, values) = jax.lax.scan(search, starts[1], searches)
+    return jnp.where(values[0] <= values[2], minimisers[0], minimisers[2])
 
 
 def bounded(free: Float[Array, " k"], rows: Float[Array, "k 4"]) -> Float[Array, " k"]:

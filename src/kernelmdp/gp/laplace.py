@@ -2,20 +2,23 @@
 
 The posterior of the logarithms θ of an output's parameters is approximated by N(θ̂, P⁻¹),
 
-    P = diag(1/spread²) + F + diag(g²),   F_jk = ½ tr(K⁻¹ ∂_jK K⁻¹ ∂_kK),
+    P = diag(1/spread²) + F,   F_jk = ½ tr(K⁻¹ ∂_jK K⁻¹ ∂_kK),
 
-with K the covariance of the observations at θ̂, summed over blocks, F the Fisher information and g
-the gradient of the loss at θ̂. F replaces the Hessian of the likelihood: its expectation is F, and F
-is positive semi-definite where a search has not converged. At a bound g does not vanish. The law
-there is close to an exponential one of rate |g|, whose precision is g².
+with K the covariance of the observations at θ̂ and F the Fisher information. F replaces the Hessian
+of the likelihood: its expectation is F, and F is positive semi-definite where a search has not
+converged. F is computed from the first block of rows, times the number of rows over that of the
+block. Parameters at a bound have no law of this kind. They stay there.
 """
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from kernelmdp.gp.fit_config import SEARCH, SearchConfig
+from kernelmdp.gp.fitting import fit, prior_median
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
@@ -39,6 +42,33 @@ class ParameterLaw(Module):
     low: Float[np.ndarray, "m k"]
     high: Float[np.ndarray, "m k"]
 
+    def with_outputs(self, chosen: Bool[np.ndarray, " m"], other: "ParameterLaw") -> "ParameterLaw":
+        """Replace the laws of some outputs.
+
+        Args:
+            chosen: Which outputs are replaced.
+            other: The law whose outputs replace them.
+
+        Returns:
+            The changed law.
+        """
+        choose = lambda a, b: np.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), b, a)  # noqa: E731
+        return jax.tree.map(choose, self, other)
+
+    def distance(self, other: "ParameterLaw") -> float:
+        """Compare the fitted parameters with others.
+
+        Args:
+            other: The other law.
+
+        Returns:
+            The largest difference of a parameter in units of its standard deviation. Parameters at
+            a bound, which have none, count with the distance between the bounds as the unit.
+        """
+        deviations = np.sqrt(np.einsum("mjk,mjk->mj", self.roots, self.roots))
+        unit = np.where(deviations > 0, deviations, self.high - self.low)
+        return float(np.max(np.abs(self.logs - other.logs) / unit, initial=0.0))
+
     def sample(self, *, key: Key) -> Float[np.ndarray, "m k"]:
         """Draw parameters of all outputs: θ̂ + R z with standard normal z, then clipped.
 
@@ -53,11 +83,57 @@ class ParameterLaw(Module):
         return np.clip(drawn, self.low, self.high)
 
 
-def parameter_law(
+def prior_law(family: KernelFamily, hyper_prior: HyperPrior) -> ParameterLaw:
+    """Return the law of parameters before any data.
+
+    Args:
+        family: The kernels.
+        hyper_prior: The priors of their parameters.
+
+    Returns:
+        The prior, log-normal about its medians.
+    """
+    priors = family.parameter_priors(hyper_prior)
+    roots = np.stack([np.diag(spreads) for spreads in priors[:, :, 1]])
+    return ParameterLaw(prior_median(family, hyper_prior), roots, *_bounds(priors))
+
+
+def fitted_law(
     family: KernelFamily,
     hyper_prior: HyperPrior,
     points: Float[Array, "b n d"],
     targets: Float[Array, "b n m"],
+    counted: Float[Array, "b n"],
+    start: ParameterLaw,
+    *,
+    thorough: bool = True,
+    config: SearchConfig = SEARCH,
+) -> ParameterLaw:
+    """Fit parameters, and approximate their posterior.
+
+    Args:
+        family: The kernels.
+        hyper_prior: The priors of their parameters.
+        points: (b, n, d) for b blocks, as for ``fit``.
+        targets: (b, n, m).
+        counted: 1 for rows that count, 0 for padding.
+        start: The law of an earlier fit, or of the prior. A search starts there.
+        thorough: Whether to search from the prior medians too.
+        config: How to search.
+
+    Returns:
+        The law.
+    """
+    blocks = points, targets, counted
+    options: dict[str, Any] = {"roots": start.roots, "thorough": thorough, "config": config}
+    logs = fit(family, hyper_prior, *blocks, start.logs, **options)
+    return parameter_law(family, hyper_prior, points, counted, logs, config=config)
+
+
+def parameter_law(
+    family: KernelFamily,
+    hyper_prior: HyperPrior,
+    points: Float[Array, "b n d"],
     counted: Float[Array, "b n"],
     logs: Float[np.ndarray, "m k"],
     *,
@@ -69,7 +145,6 @@ def parameter_law(
         family: The kernels.
         hyper_prior: The priors of their parameters.
         points: (b, n, d) for b blocks, as for ``fit``.
-        targets: (b, n, m).
         counted: 1 for rows that count, 0 for padding.
         logs: Logarithms of the fitted parameters of each output.
         config: Numerical settings.
@@ -80,51 +155,47 @@ def parameter_law(
     priors = family.parameter_priors(hyper_prior)
     roots = []
     for output, output_logs in enumerate(np.asarray(logs)):
-        blocks = points, targets[:, :, output], counted
         rows = jnp.asarray(priors[output])
-        roots.append(_root(family.output(output), *blocks, jnp.asarray(output_logs), rows, config))
+        single = family.output(output)
+        roots.append(_root(single, points, counted, jnp.asarray(output_logs), rows, config))
     arrays = np.stack([np.asarray(root) for root in roots])
-    low, high = np.log(priors[:, :, 2]), np.log(priors[:, :, 3])
-    return ParameterLaw(np.asarray(logs), arrays, low, high)
+    return ParameterLaw(np.asarray(logs), arrays, *_bounds(priors))
+
+
+def _bounds(priors: Float[np.ndarray, "m k 4"]) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of the lowest and the highest values."""
+    return np.log(priors[:, :, 2]), np.log(priors[:, :, 3])
 
 
 @matrix_jit
 def _root(
     family: KernelFamily,
     points: Array,
-    target: Array,
     counted: Array,
     logs: Array,
     rows: Array,
     config: SearchConfig,
 ) -> Array:
-    k, identity = logs.shape[0], jnp.eye(points.shape[1], dtype=points.dtype)
+    x, count = points[0], counted[0]
 
-    def covariance(logs: Array, x: Array, count: Array) -> Array:
+    def covariance(logs: Array) -> Array:
         kernels = family.kernels_at(logs[None, :])
         z = kernels.embed(x)
         noise = kernels.noise[0] ** 2 + config.jitter * kernels.signal[0] ** 2
         pairs = count[:, None] * count[None, :]
         return kernels.gram(z, z)[0] * pairs + jnp.diag(jnp.where(count > 0, noise, 1.0))
 
-    def information(block: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        x, y, count = block
-        lower = cholesky(covariance(logs, x, count))
-        inverse = solve_lower(lower, identity)
-        inverse = inverse.T @ inverse
-        alpha = inverse @ (count * y)
-        derivatives = jax.jacfwd(covariance)(logs, x, count)  # (n, n, k)
-        whitened = jnp.einsum("ab,bcj->jac", inverse, derivatives)
-        fisher = 0.5 * jnp.einsum("jac,kca->jk", whitened, whitened)
-        explained = jnp.einsum("a,abj,b->j", alpha, derivatives, alpha)
-        return fisher, 0.5 * (jnp.trace(whitened, axis1=1, axis2=2) - explained)
-
-    def block_information(block: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        empty = jnp.zeros((k, k), logs.dtype), jnp.zeros(k, logs.dtype)
-        return jax.lax.cond(jnp.any(block[2] > 0), information, lambda _: empty, block)
-
-    fishers, gradients = jax.lax.map(block_information, (points, target, counted))
-    spread = rows[:, 1]
-    gradient = jnp.sum(gradients, axis=0) + (logs - jnp.log(rows[:, 0])) / spread**2
-    precision = jnp.sum(fishers, axis=0) + jnp.diag(1 / spread**2 + gradient**2)
-    return solve_lower_transposed(cholesky(precision), jnp.eye(k, dtype=logs.dtype))
+    inverse = solve_lower(cholesky(covariance(logs)), jnp.eye(x.shape[0], dtype=x.dtype))
+    derivatives = jax.jacfwd(covariance)(logs)  # (n, n, k)
+    whitened = jnp.einsum("ab,bcj->jac", inverse.T @ inverse, derivatives)
+    share = jnp.sum(counted) / jnp.maximum(jnp.sum(count), 1.0)
+    fisher = share * 0.5 * jnp.einsum("jac,kca->jk", whitened, whitened)
+    precision = fisher + jnp.diag(1 / rows[:, 1] ** 2)
+    low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
+    width = config.margin * (high - low)
+    is_free = ((logs > low + width) & (logs < high - width)).astype(logs.dtype)
+    # A parameter at a bound is fixed: the law of the others is conditional on it.
+    fixed = jnp.diag(1 - is_free)
+    precision = is_free[:, None] * precision * is_free[None, :] + fixed
+    root = solve_lower_transposed(cholesky(precision), jnp.eye(len(logs), dtype=logs.dtype))
+    return is_free[:, None] * root

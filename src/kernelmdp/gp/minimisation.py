@@ -11,7 +11,13 @@ from kernelmdp.gp.fit_config import SEARCH, SearchConfig
 
 
 def minimise(
-    loss: Callable[[Array], Array], start: Float[Array, " k"], config: SearchConfig = SEARCH
+    loss: Callable[[Array], Array],
+    start: Float[Array, " k"],
+    config: SearchConfig = SEARCH,
+    *,
+    steps: Any = None,
+    tolerance: Any = 0.0,
+    inverse_hessian: Float[Array, "k k"] | None = None,
 ) -> tuple[Float[Array, " k"], Float[Array, ""]]:
     """Minimise a function by BFGS, or by optax's L-BFGS (``config.method = "lbfgs"``).
 
@@ -31,6 +37,10 @@ def minimise(
         loss: A function of k numbers. It may return NaN where it has no value.
         start: Where the search starts.
         config: Method, number and length of steps.
+        steps: Another number of steps, which may be traced. With −1 nothing is evaluated, and the
+            loss is infinite. L-BFGS takes all steps of the configuration or none.
+        tolerance: BFGS ends when it expects less decrease of the loss than this from a step.
+        inverse_hessian: What BFGS assumes of the curvature at the start. None means the identity.
 
     Returns:
         The minimiser found, and the loss there.
@@ -39,13 +49,21 @@ def minimise(
     >>> minimiser.round(4)
     Array([3., 3.], dtype=float64)
     """
+    steps = jnp.asarray(config.steps if steps is None else steps)
+    nothing = (start, jnp.full((), jnp.inf, start.dtype))
     if config.method == "lbfgs":
-        return _lbfgs(loss, start, config)
+        return jax.lax.cond(steps < 0, lambda: nothing, lambda: _lbfgs(loss, start, config))
     value_and_gradient = jax.value_and_grad(loss)
     identity = jnp.eye(start.shape[0], dtype=start.dtype)
 
-    def iterate(carry: tuple[Any, ...], _: None) -> tuple[Any, None]:
-        x, value, gradient, inverse_hessian, step_size = carry
+    def continues(carry: tuple[Any, ...]) -> Array:
+        number, _, value, gradient, inverse_hessian, _ = carry
+        expected = 0.5 * gradient @ inverse_hessian @ gradient
+        ends = (expected < tolerance) & jnp.isfinite(value)
+        return (number <= steps) & ~ends
+
+    def iterate(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        number, x, value, gradient, inverse_hessian, step_size = carry
         direction = -inverse_hessian @ gradient
         # If the model of the curvature points uphill, restart from steepest descent.
         restart = ~(gradient @ direction < 0)
@@ -66,19 +84,20 @@ def minimise(
         updated = left @ inverse_hessian @ left.T + rho * jnp.outer(step, step)
         unchanged = jnp.where(restart, identity, inverse_hessian)
         inverse_hessian = jnp.where(is_curved, updated, unchanged)
-        after = (
+        return (
+            number + 1,
             jnp.where(accepted, trial, x),
             jnp.where(accepted, trial_value, value),
             jnp.where(accepted, trial_gradient, gradient),
             inverse_hessian,
             jnp.where(accepted, 1.0, config.shrink * step_size),
         )
-        return after, None
 
     # The first step has length 0 and evaluates the start, so that the loss is compiled once.
-    infinite = jnp.full((), jnp.inf, start.dtype)
-    initial = (start, infinite, jnp.zeros_like(start), identity, jnp.ones(()))
-    (best, value, *_), _ = jax.lax.scan(iterate, initial, None, length=config.steps + 1)
+    first = jnp.zeros((), steps.dtype)
+    assumed = identity if inverse_hessian is None else inverse_hessian
+    initial = (first, *nothing, jnp.zeros_like(start), assumed, jnp.ones(()))
+    _, best, value, *_ = jax.lax.while_loop(continues, iterate, initial)
     return best, value
 
 

@@ -12,7 +12,8 @@ update costs 6 h r² flops, all in matrix products, independently of the number 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,7 +30,7 @@ from kernelmdp.numerics.factorisation import (
     triangular_root,
 )
 from kernelmdp.numerics.modules import map_chunks, replace_fields
-from kernelmdp.types import Key
+from kernelmdp.types import ArrayLike, Key
 
 #: Number of rows conditioned on at once. The small factor costs the cube of it.
 BLOCK = 128
@@ -228,6 +229,28 @@ class WeightEngine(Engine):
         noise = jax.random.normal(key, (draws, *self.weights.shape), self.weights.dtype)
         values = self.basis(points)
         return jnp.einsum("nr,drp->dnp", values @ self.root, noise) + (values @ self.weights)[None]
+
+    def changing_arrays(self) -> dict[str, Array]:
+        moments = self.moment_cache
+        cached = {} if moments is None else {"mean": moments.mean, "variance": moments.variance}
+        return {
+            "root": self.root,
+            "weights": self.weights,
+            "accumulated_gain": self.accumulated_gain,
+            "count": self.count,
+            "lower": jnp.asarray(self.lower),
+            **cached,
+        }
+
+    def with_arrays(self, arrays: Mapping[str, ArrayLike]) -> "WeightEngine":
+        fields: dict[str, Any] = {name: jnp.asarray(array) for name, array in arrays.items()}
+        for name, array in self.changing_arrays().items():
+            if fields[name].shape != array.shape:
+                raise ValueError(f"{name} of shape {fields[name].shape}")
+        lower = bool(fields.pop("lower"))
+        if self.moment_cache is not None:
+            fields["moment_cache"] = MomentCache(fields.pop("mean"), fields.pop("variance"))
+        return replace_fields(self, lower=lower, **fields)
 
     def gain(self) -> Float[Array, ""]:
         return self.accumulated_gain

@@ -8,7 +8,7 @@ kernels that are chosen with the data they are used on.
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
 from kernelmdp.domains import Box
-from kernelmdp.gp.fitting import prior_median
+from kernelmdp.gp.laplace import ParameterLaw, prior_law
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.fitted_state import FittedState
@@ -27,6 +27,7 @@ from kernelmdp.learners.model_wrappers import (
     NearnessToLimits,
     RescaledModel,
 )
+from kernelmdp.learners.predictive_test import contradicts
 from kernelmdp.learners.refitting import refitted
 from kernelmdp.learners.surprises import surprising_steps, warn_if_surprised
 from kernelmdp.mdp import MDP, Episode, Model, Problem
@@ -37,6 +38,8 @@ from kernelmdp.types import Key
 
 #: Columns for the errors of the last episode's prediction, one step and several steps ahead.
 ERROR_COLUMNS = ("one_step_error", "rollout_error")
+#: The fields of the state that hold fitted parameters.
+LAWS = ("dynamics_law", "reward_law", "termination_law")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,9 +84,9 @@ class FittedKernels(Learner):
         trend = np.zeros((problem.points.dimension + 1, problem.states.dimension))
         return FittedState(
             data,
-            dynamics_logs=prior_median(data.dynamics_family(trend), settings.dynamics_prior),
-            reward_logs=prior_median(data.reward_family, settings.reward_prior),
-            termination_logs=prior_median(data.termination_family, settings.termination_prior),
+            dynamics_law=prior_law(data.dynamics_family(trend), settings.dynamics_prior),
+            reward_law=prior_law(data.reward_family, settings.reward_prior),
+            termination_law=prior_law(data.termination_family, settings.termination_prior),
             trend=trend,
             errors=np.zeros((0, 2)),
         )
@@ -91,8 +94,9 @@ class FittedKernels(Learner):
     @with_one_thread
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
         settings, before = self.settings, state.data
-        excluded = None
+        excluded, thorough = None, True
         if len(before) and len(episode) > 1:
+            thorough = contradicts(state, episode)
             errors = prediction_errors(self.mean(state), episode)
             warn_if_surprised(errors, state.errors, settings)
             if before.learns_termination and before.termination_costs:
@@ -109,7 +113,9 @@ class FittedKernels(Learner):
         after = dataclasses.replace(state, data=data)
         if not box_changed and not first_end and len(data) < refit_at:
             return after
-        return refitted(after, rows=len(data) - len(before))
+        has_doubled = len(data) >= 2 * state.searched_at
+        thorough = thorough or has_doubled or box_changed or first_end
+        return refitted(after, rows=len(data) - len(before), thorough=thorough)
 
     @with_one_thread
     def mean(self, state: FittedState) -> MDP:
@@ -149,16 +155,19 @@ class FittedKernels(Learner):
 
     def saved_arrays(self, state: FittedState) -> dict[str, np.ndarray]:
         low, high = state.data.box.bounds
-        return {
-            "dynamics_logs": state.dynamics_logs,
-            "reward_logs": state.reward_logs,
-            "termination_logs": state.termination_logs,
+        arrays = {
             "trend": state.trend,
             "errors": state.errors,
             "fitted_at": np.array(state.fitted_at),
+            "searched_at": np.array(state.searched_at),
             "excluded": state.data.excluded,
             "box": np.stack([low, high]),
         }
+        for name in LAWS:
+            arrays |= {
+                f"{name}_{part}": array for part, array in vars(getattr(state, name)).items()
+            }
+        return arrays
 
     def restored(
         self,
@@ -170,17 +179,24 @@ class FittedKernels(Learner):
         excluded, (low, high) = np.asarray(arrays["excluded"], bool), arrays["box"]
         if len(excluded) != len(data):
             raise ValueError(f"{len(excluded)} rows, and episodes of {len(data)} steps")
-        logs = ("dynamics_logs", "reward_logs", "termination_logs", "trend")
-        for name in logs:
-            if arrays[name].shape != getattr(initial, name).shape:
+        for name, array in self.saved_arrays(initial).items():
+            if name not in ("errors", "excluded") and arrays[name].shape != array.shape:
                 raise ValueError(f"{name} of shape {arrays[name].shape}")
-        box = Box(low, high, data.box.periodic)
+        parts = vars(initial.dynamics_law)
+        laws: dict[str, Any] = {
+            name: ParameterLaw(**{part: arrays[f"{name}_{part}"] for part in parts})
+            for name in LAWS
+        }
         return dataclasses.replace(
             initial,
-            data=dataclasses.replace(data, excluded=excluded, box=box),
+            data=dataclasses.replace(
+                data, excluded=excluded, box=Box(low, high, data.box.periodic)
+            ),
+            trend=arrays["trend"],
             errors=arrays["errors"],
             fitted_at=int(arrays["fitted_at"]),
-            **{name: arrays[name] for name in logs},
+            searched_at=int(arrays["searched_at"]),
+            **laws,
         )
 
     def info(self, state: FittedState) -> dict[str, float]:

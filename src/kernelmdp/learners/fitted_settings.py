@@ -56,6 +56,12 @@ class FittedSettings(Settings):
     refit_rows: int = setting(
         5, "Kernels are fitted again after at least this many new rows. It matters in early steps."
     )
+    refit_contradiction: float = setting(
+        2.0,
+        "A fit searches from the prior medians too if the last episode contradicts the old "
+        "parameters: the mean square of an output's errors exceeds this many times its predicted "
+        "variance. 1 is expected; the mean of 40 rows is above 2 by chance once in 10,000 times.",
+    )
     refit_tolerance: float = setting(
         1.2,
         "Newly fitted parameters are discarded if their error on the last episode exceeds that of "
@@ -65,6 +71,11 @@ class FittedSettings(Settings):
         True,
         "Whether a drawn MDP has kernel parameters of its own, drawn from a Laplace approximation "
         "of their posterior. Otherwise all draws have the fitted ones.",
+    )
+    refit_distance: float = setting(
+        1.0,
+        "New and old parameters are compared if one has moved by more than this many of its "
+        "standard deviations. Within one deviation, the data cannot tell them apart.",
     )
     comparison_rows: int = setting(
         40, "Rows on which new and old parameters are compared, if an episode has fewer."
@@ -214,6 +225,8 @@ class FittedSettings(Settings):
         integer("steps_before_termination", self.steps_before_termination, least=1)
         for name in (
             "refit_growth",
+            "refit_contradiction",
+            "refit_distance",
             "refit_tolerance",
             "surprise_error",
             "surprise_factor",

@@ -15,13 +15,13 @@ from kernelmdp.gp import Posterior
 from kernelmdp.gp.inducing_engine import inducing_posterior
 from kernelmdp.gp.inducing_points import select_inducing_points
 from kernelmdp.gp.kernel_families import KernelFamily
-from kernelmdp.gp.laplace import ParameterLaw, parameter_law
+from kernelmdp.gp.laplace import ParameterLaw
 from kernelmdp.gp.mean_functions import TrendMean
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.model_wrappers import TerminationModel
 from kernelmdp.mdp import Gaussian, Noise
-from kernelmdp.numerics.modules import Module, quick_jit
+from kernelmdp.numerics.modules import Module, quick_jit, replace_fields
 from kernelmdp.types import Key
 
 
@@ -30,26 +30,38 @@ class FittedState(Module):
 
     Attributes:
         data: All rows seen so far.
-        dynamics_logs: Logarithms of the parameters of the m kernels of increments.
-        reward_logs: Logarithms of the parameters of the reward's kernel.
-        termination_logs: Logarithms of the parameters of the kernel of termination.
+        dynamics_law: The law of the parameters of the m kernels of increments.
+        reward_law: The law of the parameters of the reward's kernel.
+        termination_law: The law of the parameters of the kernel of termination.
         trend: Linear trend of the increments: a row of levels, then d rows of slopes.
         errors: Errors of the predictions of all episodes but the first, before each was learned.
         fitted_at: The number of rows at the last fit.
+        searched_at: The number of rows at the last fit that searched from the prior medians too.
     """
 
     data: FittedData
-    dynamics_logs: Float[np.ndarray, "m k"]
-    reward_logs: Float[np.ndarray, "1 k"]
-    termination_logs: Float[np.ndarray, "1 k"]
+    dynamics_law: ParameterLaw
+    reward_law: ParameterLaw
+    termination_law: ParameterLaw
     trend: Float[np.ndarray, "d1 m"]
     errors: Float[np.ndarray, "l 2"]
     fitted_at: int = eqx.field(static=True, default=0)
+    searched_at: int = eqx.field(static=True, default=0)
 
     @property
     def dynamics_family(self) -> KernelFamily:
         """The kernel family of the increments minus their trend."""
         return self.data.dynamics_family(self.trend)
+
+    @property
+    def dynamics_logs(self) -> Float[np.ndarray, "m k"]:
+        """Logarithms of the parameters of the m kernels of increments."""
+        return self.dynamics_law.logs
+
+    @property
+    def reward_logs(self) -> Float[np.ndarray, "1 k"]:
+        """Logarithms of the parameters of the reward's kernel."""
+        return self.reward_law.logs
 
     @functools.cached_property
     def beliefs(self) -> Beliefs:
@@ -79,26 +91,12 @@ class FittedState(Module):
             The state with drawn parameters. Data, trend and termination are the same.
         """
         dynamics_key, reward_key = jax.random.split(key)
-        drawn = dataclasses.replace(self, dynamics_logs=self._dynamics_law.sample(key=dynamics_key))
-        if self.data.problem.reward is not None:
-            return drawn
-        return dataclasses.replace(drawn, reward_logs=self._reward_law.sample(key=reward_key))
-
-    @functools.cached_property
-    def _dynamics_law(self) -> ParameterLaw:
-        data, family = self.data, self.dynamics_family
-        blocks = data.blocks(*data.motion_rows(self.trend))
-        search = data.settings.search
-        prior = data.settings.dynamics_prior
-        return parameter_law(family, prior, *blocks, self.dynamics_logs, config=search)
-
-    @functools.cached_property
-    def _reward_law(self) -> ParameterLaw:
-        data, settings, logs = self.data, self.data.settings, self.reward_logs
-        prior = settings.sparse_prior if is_flat_reward(data, logs) else settings.reward_prior
-        points, rewards = data.reward_rows
-        blocks = data.blocks(points, rewards[:, None])
-        return parameter_law(data.reward_family, prior, *blocks, logs, config=settings.search)
+        dynamics, reward = self.dynamics_law, self.reward_law
+        return dataclasses.replace(
+            self,
+            dynamics_law=replace_fields(dynamics, logs=dynamics.sample(key=dynamics_key)),
+            reward_law=replace_fields(reward, logs=reward.sample(key=reward_key)),
+        )
 
     @property
     def noises(self) -> tuple[Noise, Noise]:
@@ -117,7 +115,9 @@ class FittedState(Module):
         """The regression that predicts where episodes end."""
         data = self.data
         rows = data.termination_rows
-        regression = _posterior(data, data.termination_family, self.termination_logs, *rows, True)
+        regression = _posterior(
+            data, data.termination_family, self.termination_law.logs, *rows, True
+        )
         low, high = map(jnp.asarray, data.survival_limits)
         return TerminationModel(
             regression.mean_function(),

@@ -1,6 +1,7 @@
 """The learner with fixed kernels (``learner="fixed"``), which the theorems assume."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets, KnownReward
 from kernelmdp.gp import Posterior, posterior
+from kernelmdp.gp.engine import Engine
 from kernelmdp.gp.mean_functions import ConstantMean, as_mean
 from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
@@ -101,11 +103,48 @@ class FixedKernels(Learner):
         )
         return sets, sets.family(problem.mdp(sets.plausible))
 
+    def saved_arrays(self, state: FixedState) -> dict[str, np.ndarray]:
+        engines = _engines(state.beliefs)
+        if not all(engine.changing_arrays() for engine in engines.values()):
+            return {}
+        return {
+            f"{name}_{part}": np.asarray(array)
+            for name, engine in engines.items()
+            for part, array in engine.changing_arrays().items()
+        }
+
+    def restored(
+        self, initial: FixedState, episodes: Sequence[Episode], arrays: Mapping[str, np.ndarray]
+    ) -> FixedState:
+        engines = {
+            name: engine.with_arrays(
+                {part: arrays[f"{name}_{part}"] for part in engine.changing_arrays()}
+            )
+            for name, engine in _engines(initial.beliefs).items()
+        }
+        posteriors = {
+            role: replace_fields(
+                posterior,
+                engines=tuple(engines[f"{role}{i}"] for i in range(len(posterior.engines))),
+            )
+            for role, posterior in initial.beliefs.learned.items()
+        }
+        return replace_fields(initial, beliefs=replace_fields(initial.beliefs, **posteriors))
+
     def info(self, state: FixedState) -> dict[str, float]:
         return dict(zip(GAINS, state.beliefs.gains, strict=True))
 
     def beliefs(self, state: FixedState) -> Beliefs:
         return state.beliefs
+
+
+def _engines(beliefs: Beliefs) -> dict[str, Engine]:
+    """The engines of all posteriors, by role and number."""
+    return {
+        f"{role}{i}": engine
+        for role, posterior in beliefs.learned.items()
+        for i, engine in enumerate(posterior.engines)
+    }
 
 
 def prior_beliefs(

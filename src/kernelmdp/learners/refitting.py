@@ -1,19 +1,24 @@
 """Fits of kernel parameters to data, and their comparison with earlier parameters."""
 
 import dataclasses
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from kernelmdp.gp.fitting import fit, linear_trend
+from kernelmdp.gp.fitting import linear_trend
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
-from kernelmdp.learners.fitted_data import LEAST_WIDTH, FittedData
+from kernelmdp.gp.laplace import ParameterLaw, fitted_law
+from kernelmdp.learners.fitted_data import LEAST_WIDTH
 from kernelmdp.learners.fitted_state import FittedState, is_flat_reward
 
+#: Points (n, d) and targets (n, m) of a regression.
+Rows = tuple[np.ndarray, np.ndarray]
 
-def refitted(state: FittedState, *, rows: int) -> FittedState:
+
+def refitted(state: FittedState, *, rows: int, thorough: bool = True) -> FittedState:
     """Fit all parameters of a state to its data, and keep old ones that predict better.
 
     If rows are excluded, parameters are also fitted to all rows. All rows are used again if the
@@ -22,11 +27,12 @@ def refitted(state: FittedState, *, rows: int) -> FittedState:
     Args:
         state: The state. Its parameters are the starts of the searches.
         rows: Number of the last rows that are new, such as an episode.
+        thorough: Whether to search from the prior medians too.
 
     Returns:
         The state with the parameters that predict best.
     """
-    chosen = better_predictor(fitted_state(state), state, rows=rows)
+    chosen = better_predictor(fitted_state(state, thorough=thorough), state, rows=rows)
     if not state.data.excluded.any() or not _comparable(state, rows):
         return chosen
     everything = dataclasses.replace(state, data=state.data.with_all_rows())
@@ -37,41 +43,42 @@ def refitted(state: FittedState, *, rows: int) -> FittedState:
     return everything if as_good.all() else chosen
 
 
-def fitted_state(state: FittedState) -> FittedState:
+def fitted_state(state: FittedState, *, thorough: bool = True) -> FittedState:
     """Fit all parameters of a state to its data.
 
     Args:
         state: The state. Its parameters are the starts of the searches.
+        thorough: Whether to search from the prior medians too.
 
     Returns:
         The state with fitted parameters.
     """
     state = dataclasses.replace(state, trend=_trend(state))
     data, settings = state.data, state.data.settings
-    dynamics = _fit(
-        data,
-        state.dynamics_family,
-        settings.dynamics_prior,
-        data.motion_rows(state.trend),
-        state.dynamics_logs,
-    )
-    reward, family = state.reward_logs, data.reward_family
+
+    def fitted(family: KernelFamily, prior: HyperPrior, rows: Rows, law: ParameterLaw) -> Any:
+        blocks, search = data.blocks(*rows), settings.search
+        return fitted_law(family, prior, *blocks, law, thorough=thorough, config=search)
+
+    motion = data.motion_rows(state.trend)
+    dynamics = fitted(state.dynamics_family, settings.dynamics_prior, motion, state.dynamics_law)
+    reward, family = state.reward_law, data.reward_family
     if data.problem.reward is None:
         rows = data.reward_rows[0], data.reward_rows[1][:, None]
-        reward = _fit(data, family, settings.reward_prior, rows, reward)
-        if is_flat_reward(data, reward):
-            reward = _fit(data, family, settings.sparse_prior, rows, reward)
-    termination = state.termination_logs
+        reward = fitted(family, settings.reward_prior, rows, reward)
+        if is_flat_reward(data, reward.logs):
+            reward = fitted(family, settings.sparse_prior, rows, reward)
+    termination = state.termination_law
     if data.learns_termination:
-        rows = data.termination_rows
-        family = data.termination_family
-        termination = _fit(data, family, settings.termination_prior, rows, termination)
+        prior = settings.termination_prior
+        termination = fitted(data.termination_family, prior, data.termination_rows, termination)
     return dataclasses.replace(
         state,
-        dynamics_logs=dynamics,
-        reward_logs=reward,
-        termination_logs=termination,
+        dynamics_law=dynamics,
+        reward_law=reward,
+        termination_law=termination,
         fitted_at=len(data),
+        searched_at=len(data) if thorough else state.searched_at,
     )
 
 
@@ -114,7 +121,7 @@ def better_predictor(new: FittedState, old: FittedState, *, rows: int) -> Fitted
         The new state, with some of its parameters replaced by the old ones.
     """
     settings = new.data.settings
-    if not _comparable(old, rows):
+    if not _comparable(old, rows) or _distance(new, old) <= settings.refit_distance:
         return new
     (new_states, new_reward), (old_states, old_reward) = (
         _held_out_errors(state, rows, ~new.data.excluded) for state in (new, old)
@@ -123,10 +130,19 @@ def better_predictor(new: FittedState, old: FittedState, *, rows: int) -> Fitted
     worse_reward = new_reward > settings.refit_tolerance * old_reward
     return dataclasses.replace(
         new,
-        dynamics_logs=np.where(worse[:, None], old.dynamics_logs, new.dynamics_logs),
+        dynamics_law=new.dynamics_law.with_outputs(worse, old.dynamics_law),
         trend=np.where(worse[None, :], old.trend, new.trend),
-        reward_logs=old.reward_logs if worse_reward else new.reward_logs,
+        reward_law=old.reward_law if worse_reward else new.reward_law,
     )
+
+
+def _distance(new: FittedState, old: FittedState) -> float:
+    """By how many standard deviations parameters differ, and trends by how many of the noise."""
+    data, noise = new.data, new.noises[1].standard_deviations(new.trend.shape[1])
+    change = new.trend - old.trend
+    trends = np.sqrt(np.mean((change[0] + data.points @ change[1:]) ** 2, axis=0)) / noise
+    laws = (new.dynamics_law, old.dynamics_law), (new.reward_law, old.reward_law)
+    return max(float(trends.max()), *(law.distance(other) for law, other in laws))
 
 
 def _comparable(state: FittedState, rows: int) -> bool:
@@ -157,13 +173,3 @@ def _held_out_errors(
         return errors, 0.0
     reward_errors = np.asarray(prediction.reward)[:rows] - data.rewards[-rows:]
     return errors, float(np.sqrt(np.mean(reward_errors**2)))
-
-
-def _fit(
-    data: FittedData,
-    family: KernelFamily,
-    prior: HyperPrior,
-    rows: tuple[np.ndarray, np.ndarray],
-    start: np.ndarray,
-) -> np.ndarray:
-    return fit(family, prior, *data.blocks(*rows), start, config=data.settings.search)
