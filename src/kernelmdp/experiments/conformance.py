@@ -167,9 +167,9 @@ def _check_bad_data(agent: Agent, task: Environment, reference: Agent, checked: 
             raise ConformanceError(promise, observed) from None
         else:
             raise ConformanceError(promise, f"no error for {defect}")
-        if agent.episode != 1:
+        if len(agent.history) != 1:
             raise ConformanceError(
-                unchanged, f"{agent.episode} episodes instead of 1 after {defect}"
+                unchanged, f"{len(agent.history)} episodes instead of 1 after {defect}"
             )
         if not np.array_equal(actions, _actions(agent, agent.ask())):
             raise ConformanceError(unchanged, f"another policy after {defect}")
