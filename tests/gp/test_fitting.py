@@ -161,7 +161,7 @@ def test_the_search_is_as_long_as_it_is_told(data, fitted):
 
 
 def test_a_fit_that_goes_on_stays_near_the_best(data, fitted):
-    """A search from the last fit ends early, and loses at most a tenth of a nat or two."""
+    """A search from the last fit ends early, and loses at most a fifth of a nat."""
     x, y, counted = (each[None] for each in data)
     own, found = fitted
     rows = own.parameter_priors(DYNAMICS)

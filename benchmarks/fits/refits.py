@@ -1,0 +1,85 @@
+"""Time of an update of fitted kernels, by coordinates m and rows n.
+
+    taskset -c 0 .venv/bin/python benchmarks/fits/refits.py --coordinates 2 4 8 16
+
+A chain of masses, episodes of 50 random steps, reward learned. For each m and n: milliseconds of
+the processor for an episode without a fit, with a fit that goes on from the last one, and with a
+thorough fit that searches from the prior medians too; median of ``--repeats``. An update includes
+the test of the episode, the fit, the comparison with the old parameters and the new posteriors.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import sys
+import time
+
+import jax
+import numpy as np
+
+import kernelmdp as km
+from kernelmdp.learners import fitted_kernels
+from kernelmdp.mdp import Episode
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "start"))
+from chain import Chain
+
+STEPS = 50
+
+
+def episodes_of(chain, count: int) -> list[Episode]:
+    rng, episodes = np.random.default_rng(0), []
+    for number in range(count):
+        states, actions, rewards = [chain.reset(seed=number)[0]], [], []
+        for _ in range(STEPS):
+            action = rng.uniform(-1, 1, chain.action_space.shape)
+            state, reward, *_ = chain.step(action)
+            states.append(state)
+            actions.append(action)
+            rewards.append(reward)
+        arrays = (np.array(states, float), np.array(actions), np.array(rewards))
+        episodes.append(Episode(*arrays, np.array(states[1:], float)))
+    return episodes
+
+
+def timed(learner, state, episode, repeats: int) -> float:
+    times = []
+    for _ in range(repeats + 1):
+        begin = time.process_time()
+        after = learner.update(state, episode, key=jax.random.key(0))
+        jax.block_until_ready(jax.tree.leaves(after.beliefs))
+        times.append(time.process_time() - begin)
+    return 1e3 * float(np.median(times[1:]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--coordinates", type=int, nargs="+", default=[2, 4, 8, 16])
+    parser.add_argument("--rows", type=int, nargs="+", default=[100, 1000, 5000, 20000])
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    print("| m | n | no fit | fit | thorough fit |")
+    print("|---|---|---|---|---|")
+    real = fitted_kernels.contradicts
+    for m in options.coordinates:
+        chain = Chain(m)
+        agent = km.PSRL(km.from_gymnasium(chain, horizon=STEPS), seed=0)
+        learner = agent.learner
+        for n in options.rows:
+            *history, last = episodes_of(chain, n // STEPS)
+            state = agent.state
+            data = state.data.with_history(history)
+            state = dataclasses.replace(state, data=data)
+            state = fitted_kernels.refitted(state, rows=STEPS)
+            fitted_kernels.contradicts = lambda *_: False
+            without = timed(learner, state, last, options.repeats)
+            old = dataclasses.replace(state, fitted_at=len(data) // 2, searched_at=len(data))
+            warm = timed(learner, old, last, options.repeats)
+            fitted_kernels.contradicts = lambda *_: True
+            thorough = timed(learner, old, last, options.repeats)
+            fitted_kernels.contradicts = real
+            print(f"| {m} | {n} | {without:.0f} | {warm:.0f} | {thorough:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
