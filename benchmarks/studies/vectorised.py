@@ -18,6 +18,7 @@ import numpy as np
 
 import kernelmdp as km
 from kernelmdp.experiments import RunConfig
+from kernelmdp.experiments.run_files import read_rows
 
 
 def study_seconds(env: str, agent: str, seeds: int, episodes: int, jobs: int, out: str) -> float:
@@ -62,7 +63,7 @@ def main() -> None:
             longer = study_seconds(*arguments, 2 * options.episodes, options.jobs, second)
             alone, table = one_by_one(env, agent, min(options.episodes, 300))
             trial = next(pathlib.Path(first, "trials").glob("*seed0-*"))
-            returns = np.genfromtxt(trial / "episodes.csv", delimiter=",", names=True)["return"]
+            returns = np.array([row["return"] for row in read_rows(trial)])
         total = alone * options.seeds * options.episodes / min(options.jobs, options.seeds)
         steady = total / max(longer - seconds, 1e-9)
         difference = np.abs(returns[: len(table)] - table["return"]).max()
