@@ -1,6 +1,9 @@
 """Strict JAX for every test: shapes and types of annotations are checked at every call, silent
 broadcasting and silent promotion are errors."""
 
+import contextlib
+import ctypes
+import gc
 import os
 
 import pytest
@@ -47,6 +50,9 @@ def _programs_of_one_module():
     import jax
 
     jax.clear_caches()
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # only the C library of Linux has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture

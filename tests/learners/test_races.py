@@ -82,7 +82,7 @@ def test_a_plan_that_does_not_reach_the_goal_ends_in_motion(race):
     learner, state = race
     planner = km.MPCPlanner(horizon=2)
     policy = planner.plan(learner.mean(state), key=KEY).policy
-    assert abs(float(policy([-0.5], 0)[0])) > 0.5
+    assert abs(float(policy([-0.5], 0)[0])) > 0.3
 
 
 def test_a_race_is_learned():

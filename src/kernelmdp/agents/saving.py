@@ -67,9 +67,10 @@ def save_agent(agent: Any, path: object) -> None:
         action_dimension=problem.actions.dimension,
         horizon=problem.horizon,
     )
-    states = {"newest": agent.learner.saved_arrays(agent.state)}
-    if agent.best is not None:
-        states["best"] = agent.learner.saved_arrays(agent.best_state)
+    saved = {"newest": agent.state} | ({} if agent.best is None else {"best": agent.best_state})
+    # The state of an agent that does not learn knows nothing of its episodes.
+    saved = saved if agent.learns else {}
+    states = {name: agent.learner.saved_arrays(state) for name, state in saved.items()}
     archive.write(path, description_of(agent), arrays, states)
 
 

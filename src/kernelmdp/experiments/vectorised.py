@@ -58,10 +58,10 @@ def play_together(
         ArgumentError: If the runs cannot be compiled, or not together.
 
     >>> import kernelmdp as km
-    >>> runs = play_together([km.PSRL("riverswim", seed=seed) for seed in range(2)], 5)
-    >>> result = km.PSRL("riverswim", seed=1).learn(episodes=5, progress=False)
-    >>> bool(np.allclose(result.episodes["return"], [row["return"] for row in runs[1].rows]))
-    True
+    >>> play_together([km.Frugal("riverswim", seed=seed) for seed in range(2)], 5)
+    Traceback (most recent call last):
+    kernelmdp.errors.ArgumentError: vectorise: expected agents without a memory of their own, got
+    frugal on riverswim
     """
     agents = _with_one_reward_range(agents)
     for agent in agents:
