@@ -172,20 +172,6 @@ class Beliefs(Module):
         posteriors = {name: cached(posterior) for name, posterior in self.learned.items()}
         return replace_fields(self, **posteriors)
 
-    def for_many_points(self) -> "Beliefs":
-        """Prepare the posteriors for standard deviations at many points, as planners need them.
-
-        Returns:
-            The same beliefs.
-        """
-        prepared = {
-            name: replace_fields(
-                posterior, engines=tuple(engine.for_many_points() for engine in posterior.engines)
-            )
-            for name, posterior in self.learned.items()
-        }
-        return replace_fields(self, **prepared)
-
     def mean(self) -> MeanModel:
         """Return the model of the posterior means.
 

@@ -228,14 +228,6 @@ class Engine(Module):
         """
         return self
 
-    def for_many_points(self) -> "Engine":
-        """Return the same posterior, prepared for predictions at many points.
-
-        Returns:
-            The engine. The default has nothing to prepare.
-        """
-        return self
-
     def with_cached_moments(self) -> "Engine":
         """Return the same posterior, which keeps means and variances at cached points up to date.
 

@@ -11,7 +11,6 @@ point, this is the exact posterior up to the jitter. With more data it is the pr
 from the exact posterior is not known. Shapes depend on the number of inducing points only.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -32,20 +31,20 @@ from kernelmdp.gp.posterior import Posterior
 from kernelmdp.kernels import Independent
 from kernelmdp.numerics.factorisation import (
     cholesky,
-    product_squared_lengths,
     require_positive_definite,
     solve_lower,
     solve_lower_transposed,
-    triangular_root,
 )
-from kernelmdp.numerics.modules import map_chunks, matrix_jit, quick_jit, replace_fields
+from kernelmdp.numerics.modules import map_chunks, matrix_jit, quick_jit
 from kernelmdp.types import Key
 
-__all__ = ["ARDKernels", "InducingEngine", "inducing_posterior", "select_inducing_points"]
-
-#: Number of panels in which products with a triangular W skip zeros. With four panels, three
-#: eighths of the arithmetic are saved, and products are still large enough to be fast.
-PANELS = 4
+__all__ = [
+    "ARDKernels",
+    "InducingEngine",
+    "InducingFunction",
+    "inducing_posterior",
+    "select_inducing_points",
+]
 
 
 class InducingFunction(PosteriorFunction):
@@ -90,7 +89,6 @@ class InducingEngine(Engine):
         variance_root: W with Var f(z) = k(z, z) − |k(z, U) W|².
         count: The number of rows.
         config: Numerical settings.
-        lower: Whether W is lower triangular (``for_many_points``).
     """
 
     kernels: BatchedKernels
@@ -104,7 +102,6 @@ class InducingEngine(Engine):
     variance_root: Float[Array, "m R R"]
     count: Int[Array, ""]
     config: InducingConfig = eqx.field(static=True)
-    lower: bool = eqx.field(static=True, default=False)
 
     @staticmethod
     def prior(
@@ -236,16 +233,10 @@ class InducingEngine(Engine):
             x = self.kernels.embed(z)
             rows = self._rows(x)
             mean = jnp.einsum("mnr,mr->nm", rows, self.coefficients)
-            lengths = functools.partial(product_squared_lengths, panels=PANELS if self.lower else 1)
-            learned = jax.vmap(lengths)(rows, self.variance_root)
+            learned = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.variance_root) ** 2, axis=2)
             return mean, jnp.maximum(self.kernels.variances(x) - learned.T, 0.0)
 
         return map_chunks(moments, points, self.config.chunk)
-
-    def for_many_points(self) -> "InducingEngine":
-        # Half of a triangular W is zero. The factorisation costs as much as some hundred points.
-        root = self.variance_root if self.lower else _triangular_roots(self.variance_root)
-        return replace_fields(self, variance_root=root, lower=True)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "m n n"]:
         x = self.kernels.embed(points)
@@ -415,8 +406,3 @@ def _absorb(engine: InducingEngine, points: Any, targets: Any, counted: Any) -> 
 @quick_jit
 def _finish(engine: InducingEngine) -> InducingEngine:
     return engine.finished()
-
-
-@quick_jit
-def _triangular_roots(roots: Float[Array, "m R R"]) -> Float[Array, "m R R"]:
-    return jax.vmap(triangular_root)(roots)

@@ -25,7 +25,6 @@ from kernelmdp.learners.model_wrappers import (
     CentredReward,
     ClippedReward,
     NearnessToLimits,
-    PessimisticReward,
     RescaledModel,
 )
 from kernelmdp.learners.predictive_test import contradicts
@@ -126,10 +125,9 @@ class FittedKernels(Learner):
         data = state.data
         if data.problem.reward is not None or not len(data) or state.has_one_reward:
             return self.mean(state)
-        mdp = self.mean(state)
-        lowered = PessimisticReward(mdp.model, state.planning_beliefs, jnp.asarray(deviations))
+        mdp = super().pessimistic(state, deviations=deviations)
         highest = jnp.asarray(state.reward_limits[1])
-        return replace_fields(mdp, model=ClippedReward(lowered, jnp.asarray(-jnp.inf), highest))
+        return replace_fields(mdp, model=ClippedReward(mdp.model, jnp.asarray(-jnp.inf), highest))
 
     @with_one_thread
     def sample(self, state: FittedState, *, key: Key) -> MDP:
@@ -146,7 +144,7 @@ class FittedKernels(Learner):
         problem = state.data.problem
         reward_noise, transition_noise = state.noises
         sets = confidence.sets(
-            state.planning_beliefs,
+            state.beliefs,
             episode=episode,
             horizon=problem.horizon,
             domain=problem.points,

@@ -81,11 +81,6 @@ class FittedState(Module):
             scale=jnp.asarray(data.scale),
         )
 
-    @functools.cached_property
-    def planning_beliefs(self) -> Beliefs:
-        """The same posteriors, prepared for standard deviations at many points."""
-        return self.beliefs.for_many_points()
-
     def with_drawn_parameters(self, *, key: Key) -> "FittedState":
         """Draw the kernel parameters of increments and of the reward.
 
