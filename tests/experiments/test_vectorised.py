@@ -1,5 +1,6 @@
 """Many runs in one program have the numbers of runs that are played one by one."""
 
+import dataclasses
 import sys
 
 import jax
@@ -10,7 +11,7 @@ import pytest
 import kernelmdp as km
 from kernelmdp import cli
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments import RunConfig
+from kernelmdp.experiments import RunConfig, vectorised
 from kernelmdp.experiments.run import run as play_run
 from kernelmdp.experiments.study_file import read_plan
 from kernelmdp.experiments.varying_numbers import VaryingNumbers
@@ -62,6 +63,47 @@ def test_every_column_is_that_of_a_run_of_its_own(name, agent):
         leaves, own = jax.tree.leaves(run.state), jax.tree.leaves(alone.state)
         for leaf, expected in zip(leaves, own, strict=True):
             np.testing.assert_allclose(leaf, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("episodes", [3, 5])
+def test_the_last_state_is_that_after_the_last_episode(monkeypatch, episodes):
+    """Segments of two episodes do not fit an odd number of them."""
+    monkeypatch.setattr(vectorised, "SEGMENT", 2)
+    (run,) = play_together(agents_of("riverswim", "greedy", (0,)), episodes)
+    (alone,) = agents_of("riverswim", "greedy", (0,))
+    alone.learn(episodes=episodes, progress=False)
+    assert len(run.rows) == len(run.history) == episodes
+    pairs = zip(jax.tree.leaves(run.state), jax.tree.leaves(alone.state), strict=True)
+    for leaf, expected in pairs:
+        np.testing.assert_allclose(leaf, expected, atol=1e-9)
+
+
+def test_starts_that_differ_are_taken_from_each_run():
+    starts, result = ([0.5], [-0.5]), []
+    agents = []
+    for start in starts:
+        environment = km.make("rkhs", seed=0)
+        agents.append(km.Random(dataclasses.replace(environment, start=start), seed=0))
+    for run, start in zip(play_together(agents, 2), starts, strict=True):
+        result.append(run.history[0].states[0].tolist() == start)
+    assert all(result)
+
+
+class Counting(km.Greedy):
+    """Remembers how many plans it made."""
+
+    name = "counting"
+    plans = None
+
+    def plan(self, *, key):
+        self.plans = [self.plans]
+        return super().plan(key=key)
+
+
+def test_an_agent_that_remembers_plans_is_refused():
+    agent = Counting("riverswim", seed=0)
+    with pytest.raises(ArgumentError, match="without a memory"):
+        play_together([agent], 2)
 
 
 def test_settings_that_are_numbers_share_a_program():

@@ -141,15 +141,16 @@ def play_trials(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) ->
 def _stop_without_driver(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
     """Pass rows on while the driver lives. Nobody else would stop this process."""
     for row in rows:
-        require_driver()
+        if _is_driver_lost():
+            raise DriverLostError
         yield row
 
 
-def require_driver() -> None:
-    """Check that the process that started this worker still exists.
+def exit_without_driver() -> None:
+    """End this process at once if the process that started it has ended."""
+    if _is_driver_lost():
+        os._exit(1)
 
-    Raises:
-        DriverLostError: If it does not.
-    """
-    if _driver is not None and os.getppid() != _driver:
-        raise DriverLostError
+
+def _is_driver_lost() -> bool:
+    return _driver is not None and os.getppid() != _driver

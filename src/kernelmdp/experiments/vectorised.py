@@ -38,6 +38,11 @@ from kernelmdp.planners import Planner
 POINTS_AT_ONCE = 100_000
 #: Episodes of one call of the program. Between calls, a worker notices that it should stop.
 SEGMENT = 100
+#: Parts of an agent, and of its environment, in which runs may differ by numbers.
+AGENT_PARTS = ("problem", "confidence", "config", "learner", "planner")
+ENVIRONMENT_PARTS = ("mdp", "approximate_mdp", "start")
+#: What is expected of agents: all that they know is in the learner's state.
+NO_MEMORY = "agents without a memory of their own"
 
 
 def play_together(
@@ -105,8 +110,7 @@ def _require_vectorisable(agent: Agent) -> None:
     engines = [] if beliefs is None else [each.engine for each in beliefs.learned.values()]
     problems = {
         "agents that are planned before the first data": agent.first_episode != "prior",
-        "agents without a memory of their own": type(agent).after_episode
-        is not Agent.after_episode,
+        NO_MEMORY: type(agent).after_episode is not Agent.after_episode,
         "agents that learn by the episode": agent.update != "episode",
         "episodes that do not end early": agent.problem.termination is not None,
         "kernels with a finite basis": "exact" in engines,
@@ -115,7 +119,11 @@ def _require_vectorisable(agent: Agent) -> None:
     }
     for expected, fails in problems.items():
         if fails:
-            raise ArgumentError("vectorise", expected, f"{agent.name} on {agent.problem.name}")
+            raise _not_vectorisable(agent, expected)
+
+
+def _not_vectorisable(agent: Agent, expected: str) -> ArgumentError:
+    return ArgumentError("vectorise", expected, f"{agent.name} on {agent.problem.name}")
 
 
 class _Program:
@@ -137,13 +145,19 @@ class _Program:
         """Rows, episodes and the last state of each agent; arrays have one entry an episode."""
         lanes = max(1, min(len(self.agents), POINTS_AT_ONCE // self._points))
         calls = -(-episodes // SEGMENT)
-        length = -(-episodes // calls)  # equal segments; the last episodes may be too many
+        # All segments are equally long. Episodes after the last one change nothing.
+        length = -(-episodes // calls)
 
         @jax.jit
         def segment(first: Array, seeds: Array, values: Any, carries: Any) -> Any:
             def one(lane: Any) -> Any:
                 seed, numbers, carry = lane
-                step = lambda carry, number: self._episode(seed, numbers, carry, number)  # noqa: E731
+
+                def step(before: Any, number: Array) -> Any:
+                    after, played = self._episode(seed, numbers, before, number)
+                    counts = number < episodes
+                    return jax.tree.map(lambda a, b: jnp.where(counts, a, b), after, before), played
+
                 return jax.lax.scan(step, carry, first + jnp.arange(length))
 
             return jax.lax.map(one, (seeds, values, carries), batch_size=lanes)
@@ -177,9 +191,9 @@ class _Program:
         """One episode of one run, as ``interact`` plays it. ``number`` counts from 0."""
         described = self.numbers.filled(numbers)
         agent, environment = copy.copy(self.agent), _environment(self.agent)
-        for name in ("problem", "confidence", "config"):
+        for name in AGENT_PARTS:
             setattr(agent, name, described[name])
-        truths = {name: described[name] for name in ("mdp", "approximate_mdp")}
+        truths = {name: described[name] for name in ENVIRONMENT_PARTS}
         if any(getattr(environment, name) is not truth for name, truth in truths.items()):
             environment = _with_truths(environment, truths)
         agent.seed, agent.episode = seed, number  # type: ignore[assignment]
@@ -188,8 +202,12 @@ class _Program:
         start_key, play_key = jax.random.split(jax.random.fold_in(system_key, number))
         start = environment.draw_start(start_key)
         agent._start = start
-        key = episode_key(seed, number)
+        key, before = episode_key(seed, number), dict(vars(agent))
         plan = agent.plan(key=key)
+        # What an agent remembers of a plan would be lost. Confidence sets are made for every plan.
+        after = {name: value for name, value in vars(agent).items() if name != "sets"}
+        if any(name not in before or before[name] is not after[name] for name in after):
+            raise _not_vectorisable(agent, NO_MEMORY)
         episode = play(environment.mdp, plan.policy, start, key=play_key)
         recorder = copy.copy(self.recorder)
         recorder.agent, recorder.evaluator = agent, ValueEvaluator(self.evaluator, environment)
@@ -249,16 +267,8 @@ def _with_truths(environment: Any, truths: dict[str, Any]) -> Any:
 def _described(agent: Agent) -> dict[str, Any]:
     """Everything in an agent and its environment that numbers may differ in."""
     environment = _environment(agent)
-    return {
-        "problem": agent.problem,
-        "confidence": agent.confidence,
-        "config": agent.config,
-        "state": agent.state,
-        "mdp": environment.mdp,
-        "approximate_mdp": environment.approximate_mdp,
-        "start": environment.start,
-        "planner": agent.planner,
-    }
+    parts = {name: getattr(agent, name) for name in (*AGENT_PARTS, "state")}
+    return parts | {name: getattr(environment, name) for name in ENVIRONMENT_PARTS}
 
 
 def _as_run(agent: Agent, rows: dict[str, np.ndarray], history: Episode, state: Any) -> PlayedRun:

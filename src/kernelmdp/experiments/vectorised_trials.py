@@ -10,7 +10,7 @@ from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.experiments.run import record_run
 from kernelmdp.experiments.run_files import CONFIG_FILE
 from kernelmdp.experiments.study_file import Trial
-from kernelmdp.experiments.trial_worker import TrialResult, play_trials, require_driver
+from kernelmdp.experiments.trial_worker import TrialResult, exit_without_driver, play_trials
 from kernelmdp.experiments.vectorised import play_together
 
 #: Most runs of one program. What a worker has not finished when it dies is played again, and their
@@ -74,7 +74,7 @@ def play_group(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) -> 
 
 def _play(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) -> list[TrialResult]:
     agents = [trial.config.make_agent() for trial in trials]
-    runs = play_together(agents, episodes, between=require_driver)
+    runs = play_together(agents, episodes, between=exit_without_driver)
     for trial, agent, run in zip(trials, agents, runs, strict=True):
         record_run(trial.config, folder / trial.name, agent, run)
     return [TrialResult(trial.name) for trial in trials]
