@@ -38,8 +38,9 @@ from kernelmdp.planners import Planner
 POINTS_AT_ONCE = 100_000
 #: Episodes of one call of the program. Between calls, a worker notices that it should stop.
 SEGMENT = 100
-#: Parts of an agent, and of its environment, in which runs may differ by numbers.
+#: Parts of an agent in which runs may differ by numbers.
 AGENT_PARTS = ("problem", "confidence", "config", "learner", "planner")
+#: Parts of an environment in which runs may differ by numbers.
 ENVIRONMENT_PARTS = ("mdp", "approximate_mdp", "start")
 #: What is expected of agents: all that they know is in the learner's state.
 NO_MEMORY = "agents without a memory of their own"
