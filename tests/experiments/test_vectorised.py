@@ -17,7 +17,7 @@ from kernelmdp.experiments.study_file import read_plan
 from kernelmdp.experiments.varying_numbers import VaryingNumbers
 from kernelmdp.experiments.vectorised import play_together
 from kernelmdp.experiments.vectorised_trials import groups_of
-from kernelmdp.mdp import Gaussian
+from kernelmdp.mdp import Categorical, Gaussian
 from kernelmdp.numerics.unchanged_leaves import changed_leaves
 
 # Types promise Python numbers. Inside compiled programs these are arrays.
@@ -89,6 +89,24 @@ def test_starts_that_differ_are_taken_from_each_run():
     assert all(result)
 
 
+def started_at(position):
+    """An environment whose start is a function, with its number in a default value."""
+    environment = km.make("rkhs", seed=0)
+    start = lambda key, x=position: jnp.full(1, x) + 0 * jax.random.uniform(key)  # noqa: E731
+    return dataclasses.replace(environment, start=start)
+
+
+def test_starts_may_be_drawn_and_may_be_whole_numbers():
+    def drawn(key):
+        return jax.random.randint(key, (1,), 0, 6)
+
+    environment = dataclasses.replace(km.make("riverswim"), start=drawn)
+    runs = play_together([km.Random(environment, seed=seed) for seed in (0, 1)], 4)
+    for seed, run in enumerate(runs):
+        result = km.Random(environment, seed=seed).learn(episodes=4, progress=False)
+        assert_same_numbers(run, result, 1e-9)
+
+
 class Counting(km.Greedy):
     """Remembers how many plans it made."""
 
@@ -138,6 +156,9 @@ def test_the_agents_stay_as_they_are():
         (lambda: [km.PSRL("riverswim", planner="paper")], "one planner"),
         (lambda: [km.PSRL("riverswim", update="step")], "by the episode"),
         (lambda: [km.PSRL("riverswim"), km.PSRL("rkhs")], "numbers only"),
+        (lambda: [km.PSRL("rkhs", noise=noise) for noise in (0.1, 0.1001)], "numbers only"),
+        (lambda: [km.PSRL("rkhs", prior="student-t")], "can be compiled"),
+        (lambda: [km.Random(started_at(x)) for x in (0.2, 0.8)], "numbers only"),
     ],
 )
 def test_what_cannot_be_compiled_is_refused_with_a_reason(agents, reason):
@@ -223,18 +244,22 @@ def test_groups_have_one_kind_and_there_is_one_for_each_worker():
 
 
 def test_varying_numbers_are_found_and_filled():
-    first = {"noise": Gaussian(0.1), "x": (jnp.ones(2), [1.0]), "name": "a"}
-    second = {"noise": Gaussian(0.2), "x": (jnp.zeros(2), [1.0]), "name": "a"}
+    states = km.FiniteSet([[0.0], [1.0]])
+    tables = [Categorical(states, variance=variance) for variance in (0.1, 0.2)]
+    first = {"noise": tables[0], "x": (jnp.ones(2), [1.0]), "name": "a"}
+    second = {"noise": tables[1], "x": (jnp.zeros(2), [1.0]), "name": "a"}
     numbers = VaryingNumbers([first, second])
     assert [path[0] for path in numbers.paths] == ["noise", "x"]
     filled = numbers.filled([0.3, jnp.full(2, 7.0)])
-    assert np.isnan(filled["noise"].sizes).all()  # noise is a constant of programs
+    assert np.isnan(filled["noise"].variance)  # noise is a constant of programs
     np.testing.assert_array_equal(filled["x"][0], [7.0, 7.0])
     assert first["x"][0][0] == 1.0
-    for other in (
-        {"noise": Gaussian(0.1), "x": (jnp.ones(3), [1.0]), "name": "a"},
+    others = (
+        first | {"x": (jnp.ones(3), [1.0])},
         first | {"name": "b"},
-    ):
+        first | {"noise": Gaussian(0.1)},
+    )
+    for other in others:
         with pytest.raises(ArgumentError, match="numbers only"):
             VaryingNumbers([first, other])
 

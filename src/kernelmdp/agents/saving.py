@@ -160,8 +160,10 @@ def learn_again(
         best = newest = restored(initial, episodes, states["newest"])
         if agent.best is not None:
             best = restored(initial, episodes[: agent.best.episode], states["best"])
-    except (KeyError, ValueError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: the learner's state is damaged ({error})") from None
+    except KeyError:  # The file is of another version, whose states had other arrays.
+        return learn_again(agent, path, episodes, {})
     agent.restore(episodes, newest, best)
 
 

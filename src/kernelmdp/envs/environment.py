@@ -193,7 +193,9 @@ class Environment:
         if not callable(self.start):
             return self._fixed_start
         start = self.start(key)
-        return start if is_traced(start) else jnp.asarray(self._state(start))
+        if is_traced(start):
+            return jnp.asarray(start, float)
+        return jnp.asarray(self._state(start))
 
     @functools.cached_property
     def _fixed_start(self) -> Float[Array, " m"]:

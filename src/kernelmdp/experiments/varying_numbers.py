@@ -53,8 +53,8 @@ class VaryingNumbers:
     def filled(self, values: Sequence[Any]) -> Any:
         """Make a copy of the first object with other numbers.
 
-        Noise is a constant of every program, so it cannot have other numbers. It gets NaN: then
-        results that depend on them are NaN too, and not wrong.
+        The variance of a table's noise is a constant of every program, so it cannot have another
+        value. It gets NaN. Plans do not use it; a result that does is NaN.
 
         Args:
             values: A number or an array for each of ``paths``.
@@ -80,6 +80,8 @@ def _differences(first: Any, second: Any, path: Path) -> list[Path]:
             return []  # keys come from seeds
         return [] if np.array_equal(first, second, equal_nan=True) else [path]
     if type(first) is not type(second):
+        raise _too_different(path)
+    if isinstance(first, Noise) and not first.categorical and first != second:
         raise _too_different(path)
     parts = _parts(first)
     if parts is None:
@@ -111,10 +113,15 @@ def _parts(value: Any) -> dict[Any, Any] | None:
 def _same(first: Any, second: Any) -> bool:
     """Whether two plain values are equal; functions are if they have the same code and numbers."""
     if isinstance(first, FunctionType):
-        cells, others = (
-            [cell.cell_contents for cell in each.__closure__ or ()] for each in (first, second)
+        numbers, others = (
+            [
+                [cell.cell_contents for cell in each.__closure__ or ()],
+                each.__defaults__ or (),
+                each.__kwdefaults__ or {},
+            ]
+            for each in (first, second)
         )
-        return first.__code__ is second.__code__ and not _differences(cells, others, ())
+        return first.__code__ is second.__code__ and not _differences(numbers, others, ())
     return bool(first == second)
 
 

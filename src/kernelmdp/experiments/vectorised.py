@@ -28,6 +28,7 @@ from kernelmdp.experiments.systems import EnvironmentSystem
 from kernelmdp.experiments.varying_numbers import VaryingNumbers
 from kernelmdp.mdp import Episode
 from kernelmdp.mdp.mdp import play
+from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.unchanged_leaves import changed_leaves
@@ -72,9 +73,8 @@ def play_together(
     agents = _with_one_reward_range(agents)
     for agent in agents:
         _require_vectorisable(agent)
-    program = _Program(agents)
     try:
-        played = program.run(episodes, between)
+        played = _Program(agents).run(integer("episodes", episodes, least=1), between)
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
         reason = str(error).split("\n", 1)[0]
         name = f"{agents[0].name} on {agents[0].problem.name}"
@@ -277,8 +277,11 @@ def _as_run(agent: Agent, rows: dict[str, np.ndarray], history: Episode, state: 
     evaluator, totals = RegretEvaluator(_environment(agent)), dict[str, float]()
     count = len(rows["return"])
     columns = {name: values.tolist() for name, values in rows.items()}
-    if not np.isfinite(columns["return"]).all():
-        raise ArgumentError("vectorise", "runs that differ in traceable numbers", "NaN")
+    # Errors of plans are mostly unknown, and without a plan the planned value is.
+    unknown = ("planning_error",) if agent.learns else ("planning_error", "planned_value")
+    for name, values in columns.items():
+        if name not in unknown and np.isnan(values).any():
+            raise ArgumentError("vectorise", "runs that differ in other numbers", f"NaN in {name}")
     table = []
     for i in range(count):
         row = {name: values[i] for name, values in columns.items()}

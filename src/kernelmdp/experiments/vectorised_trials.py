@@ -4,9 +4,12 @@ import itertools
 import json
 import pathlib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from kernelmdp.errors import ArgumentError, KernelMDPError
+from kernelmdp.agents import Agent
+from kernelmdp.errors import KernelMDPError
+from kernelmdp.experiments.results import PlayedRun
 from kernelmdp.experiments.run import record_run
 from kernelmdp.experiments.run_files import CONFIG_FILE
 from kernelmdp.experiments.study_file import Trial
@@ -62,32 +65,42 @@ def play_group(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) -> 
     parts = [
         list(same) for _, same in itertools.groupby(sorted(new, key=by_settings), key=by_settings)
     ]
-    if len(parts) > 1:
-        try:
-            return results + _play(new, folder, episodes)
-        except ArgumentError:
-            pass  # these settings need different programs
-    for part in parts:
-        results += _with_errors(part, lambda part=part: _play(part, folder, episodes))
+    outcomes = [(new, _played(new, episodes))]
+    if outcomes[0][1].error and len(parts) > 1:  # these settings need different programs
+        outcomes = [(part, _played(part, episodes)) for part in parts]
+    for part, outcome in outcomes:
+        if outcome.error:
+            results += [TrialResult(each.name, outcome.error, outcome.details) for each in part]
+        else:
+            pairs = zip(part, outcome.runs, strict=True)
+            results += [_recorded(trial, *played, folder) for trial, played in pairs]
     return results
 
 
-def _play(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) -> list[TrialResult]:
-    agents = [trial.config.make_agent() for trial in trials]
-    runs = play_together(agents, episodes, between=exit_without_driver)
-    for trial, agent, run in zip(trials, agents, runs, strict=True):
-        record_run(trial.config, folder / trial.name, agent, run)
-    return [TrialResult(trial.name) for trial in trials]
+class _Outcome(NamedTuple):
+    """Agents and their runs; or none, and why."""
+
+    runs: list[tuple[Agent, PlayedRun]]
+    error: str = ""
+    details: str = ""
 
 
-def _with_errors(
-    trials: Sequence[Trial], play: Callable[[], list[TrialResult]]
-) -> list[TrialResult]:
-    """The results, or the error as a result of every trial."""
+def _played(trials: Sequence[Trial], episodes: int) -> _Outcome:
+    """Play trials together."""
     try:
-        return play()
+        agents = [trial.config.make_agent() for trial in trials]
+        runs = play_together(agents, episodes, between=exit_without_driver)
+        return _Outcome(list(zip(agents, runs, strict=True)))
     except KernelMDPError as error:
-        message, details = str(error), ""
+        return _Outcome([], str(error))
     except Exception as error:
-        message, details = f"{type(error).__name__}: {error}", traceback.format_exc()
-    return [TrialResult(trial.name, message, details) for trial in trials]
+        return _Outcome([], f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _recorded(trial: Trial, agent: Agent, run: PlayedRun, folder: pathlib.Path) -> TrialResult:
+    """Write the folder of a trial."""
+    try:
+        record_run(trial.config, folder / trial.name, agent, run)
+    except KernelMDPError as error:
+        return TrialResult(trial.name, str(error))
+    return TrialResult(trial.name)

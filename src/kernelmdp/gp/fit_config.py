@@ -51,10 +51,9 @@ class SearchConfig:
             the last fit, may be in a local minimum that new data have made bad. The better
             result is used.
         tolerance: A search from the last fit ends when it expects less decrease of the loss
-            than this, in nats. With 0.01, parameters are within a seventh of a standard
-            deviation of the best ones. Settled on epidemic and reactor, where 0.1 costs up to
-            a quarter of the return and 0 gains nothing. Searches from the medians take all
-            steps, because they may begin on a plateau.
+            than this, in nats. Settled on epidemic and reactor, where 0.1 costs up to a quarter
+            of the return and 0 gains nothing. Searches from the medians take all steps,
+            because they may begin on a plateau.
 
     >>> SearchConfig(steps=50).steps
     50

@@ -63,7 +63,6 @@ def fit(
     counted: Float[Array, "b n"],
     start: Float[np.ndarray, "m k"],
     *,
-    roots: Float[np.ndarray, "m k k"] | None = None,
     thorough: bool = True,
     config: SearchConfig = SEARCH,
 ) -> Float[np.ndarray, "m k"]:
@@ -82,8 +81,6 @@ def fit(
         targets: (b, n, m).
         counted: 1 for rows that count, 0 for padding.
         start: Logarithms of parameters at which a search starts.
-        roots: Roots of the covariances of these parameters. They tell the first search how much it
-            may still gain. None means those of the prior.
         thorough: Whether to search from the prior medians too.
         config: How to search.
 
@@ -93,17 +90,18 @@ def fit(
     priors = family.parameter_priors(hyper_prior)
     starts = np.stack([np.asarray(start), prior_median(family, hyper_prior)], axis=1)
     from_medians = thorough and config.from_medians
-    steps = jnp.asarray(config.steps if from_medians else -1)
+    later = config.steps if from_medians else -1
     # A single search must not end on a plateau. One from the last fit does not begin on one.
     tolerance = jnp.asarray(0.0 if thorough and not from_medians else config.tolerance)
-    if roots is None:
-        roots = np.stack([np.diag(spreads) for spreads in priors[:, :, 1]])
     fitted = []
     for output, output_starts in enumerate(starts):
         blocks = points, targets[:, :, output], counted
         output_family, rows = family.output(output), jnp.asarray(priors[output])
-        begin = jnp.asarray(output_starts), jnp.asarray(roots[output])
-        logs = _fit(output_family, *blocks, *begin, rows, steps, tolerance, config)
+        # Before the first fit, both searches would be the same.
+        repeats = from_medians and np.array_equal(*output_starts)
+        steps = jnp.array([-1 if repeats else config.steps, later, later])
+        begin = jnp.asarray(output_starts)
+        logs = _fit(output_family, *blocks, begin, rows, steps, tolerance, config)
         fitted.append(np.asarray(logs))
     return np.stack(fitted)
 
@@ -115,7 +113,6 @@ def _fit(
     target: Array,
     counted: Array,
     starts: Array,
-    root: Array,
     rows: Array,
     steps: Array,
     tolerance: Array,
@@ -128,26 +125,18 @@ def _fit(
     searches = (
         jnp.concatenate([starts, starts[1:]]),
         jnp.stack([counted, first_block, counted]),
-        jnp.stack([jnp.full_like(steps, config.steps), steps, steps]),
+        steps,
         jnp.stack([tolerance, jnp.zeros_like(tolerance), tolerance]),
-        jnp.array([True, False, False]),
         jnp.array([False, False, True]),
     )
 
     def search(last: Array, each: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array]]:
-        logs, count, most, least, is_warm, goes_on = each
+        logs, count, most, least, goes_on = each
         loss = objective(family, points, target, count, rows, config)
         logs = jnp.where(goes_on, last, logs)
         share = jnp.clip((logs - low) / (high - low), config.margin, 1 - config.margin)
         begin = jnp.log(share) - jnp.log1p(-share)
-        # The covariance in log-odds. Parameters at a bound have none, and get the identity.
-        scaled = root / ((high - low) * share * (1 - share))[:, None]
-        covariance = scaled @ scaled.T
-        covariance += jnp.diag((jnp.diagonal(covariance) <= 0).astype(covariance.dtype))
-        assumed = jnp.where(is_warm, covariance, jnp.eye(len(logs), dtype=logs.dtype))
-        free, value = minimise(
-            loss, begin, config, steps=most, tolerance=least, inverse_hessian=assumed
-        )
+        free, value = minimise(loss, begin, config, steps=most, tolerance=least)
         result = bounded(free, rows)
         return result, (result, jnp.where(jnp.isfinite(value), value, jnp.inf))
 

@@ -10,8 +10,6 @@ converged. F is computed from the first block of rows, times the number of rows 
 block. Parameters at a bound have no law of this kind. They stay there.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -125,8 +123,7 @@ def fitted_law(
         The law.
     """
     blocks = points, targets, counted
-    options: dict[str, Any] = {"roots": start.roots, "thorough": thorough, "config": config}
-    logs = fit(family, hyper_prior, *blocks, start.logs, **options)
+    logs = fit(family, hyper_prior, *blocks, start.logs, thorough=thorough, config=config)
     return parameter_law(family, hyper_prior, points, counted, logs, config=config)
 
 

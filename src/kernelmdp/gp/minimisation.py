@@ -17,7 +17,6 @@ def minimise(
     *,
     steps: Any = None,
     tolerance: Any = 0.0,
-    inverse_hessian: Float[Array, "k k"] | None = None,
 ) -> tuple[Float[Array, " k"], Float[Array, ""]]:
     """Minimise a function by BFGS, or by optax's L-BFGS (``config.method = "lbfgs"``).
 
@@ -39,8 +38,8 @@ def minimise(
         config: Method, number and length of steps.
         steps: Another number of steps, which may be traced. With −1 nothing is evaluated, and the
             loss is infinite. L-BFGS takes all steps of the configuration or none.
-        tolerance: BFGS ends when it expects less decrease of the loss than this from a step.
-        inverse_hessian: What BFGS assumes of the curvature at the start. None means the identity.
+        tolerance: BFGS ends when it expects less decrease of the loss than this from a step, by its
+            estimate of the curvature, which begins with the identity.
 
     Returns:
         The minimiser found, and the loss there.
@@ -95,8 +94,7 @@ def minimise(
 
     # The first step has length 0 and evaluates the start, so that the loss is compiled once.
     first = jnp.zeros((), steps.dtype)
-    assumed = identity if inverse_hessian is None else inverse_hessian
-    initial = (first, *nothing, jnp.zeros_like(start), assumed, jnp.ones(()))
+    initial = (first, *nothing, jnp.zeros_like(start), identity, jnp.ones(()))
     _, best, value, *_ = jax.lax.while_loop(continues, iterate, initial)
     return best, value
 
