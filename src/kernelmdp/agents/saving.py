@@ -69,8 +69,7 @@ def save_agent(agent: Any, path: object) -> None:
     )
     saved = {"newest": agent.state} | ({} if agent.best is None else {"best": agent.best_state})
     # The state of an agent that does not learn knows nothing of its episodes.
-    saved = saved if agent.learns else {}
-    states = {name: agent.learner.saved_arrays(state) for name, state in saved.items()}
+    states = {n: agent.learner.saved_arrays(s) for n, s in saved.items() if agent.learns}
     archive.write(path, description_of(agent), arrays, states)
 
 
@@ -151,10 +150,6 @@ def learn_again(
     Raises:
         CheckpointError: If the states are damaged.
     """
-    if "newest" not in states:
-        for episode in episodes:
-            agent.replay(episode)
-        return
     restored, initial = agent.learner.restored, agent.state
     try:
         best = newest = restored(initial, episodes, states["newest"])
@@ -162,8 +157,10 @@ def learn_again(
             best = restored(initial, episodes[: agent.best.episode], states["best"])
     except ValueError as error:
         raise CheckpointError(f"{path}: the learner's state is damaged ({error})") from None
-    except KeyError:  # The file is of another version, whose states had other arrays.
-        return learn_again(agent, path, episodes, {})
+    except KeyError:  # The file holds no states, or those of another version.
+        for episode in episodes:
+            agent.replay(episode)
+        return
     agent.restore(episodes, newest, best)
 
 
