@@ -51,10 +51,10 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
     """
     system: Any = agent.system
     recorder = Recorder(agent, system.evaluator())
-    system_key = jax.random.fold_in(jax.random.key(agent.seed), 2**31 - 1)
+    key = system_key(agent.seed)
     agent.last_episode = agent.episode + episodes
     for _ in range(episodes):  # l = 1, 2, …
-        start_key, play_key = _episode_keys(system_key, agent.episode)
+        start_key, play_key = episode_keys(key, agent.episode)
         start = system.start(key=start_key)
         start_time = time.perf_counter()
         policy = agent.ask(start)  # M_l from the beliefs before episode l, and its policy π_l
@@ -88,10 +88,30 @@ def learn(agent: Agent, *, episodes: int, progress: bool) -> Result:
     return Result(agent.problem.name, agent.name, agent.coverage, Table(tracked, columns_of(agent)))
 
 
+def system_key(seed: Any) -> Key:
+    """Make the key of everything random in the system of a run.
+
+    Args:
+        seed: The seed of the run, which may be traced.
+
+    Returns:
+        The key. No episode of the agent has the same one.
+    """
+    return jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
+
+
 @jax.jit
-def _episode_keys(system_key: Key, episode: Any) -> tuple[Key, Key]:
-    """Return keys for the start of an episode and its noise. One program is faster than three."""
-    start, play = jax.random.split(jax.random.fold_in(system_key, episode))
+def episode_keys(key: Key, episode: Any) -> tuple[Key, Key]:
+    """Derive the keys of an episode's start and noise. One program is faster than three.
+
+    Args:
+        key: The key of the system.
+        episode: The number of episodes before.
+
+    Returns:
+        The two keys.
+    """
+    start, play = jax.random.split(jax.random.fold_in(key, episode))
     return start, play
 
 

@@ -6,7 +6,7 @@ ones.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -153,7 +153,20 @@ def _with_part(value: Any, path: Path, new: Any) -> Any:
         return list(parts.values())
     if isinstance(value, dict):
         return parts
-    # Only fields are copied. What the object has computed from them is computed again.
+    return with_fields(value, parts)
+
+
+def with_fields(value: Any, changes: Mapping[str, Any]) -> Any:
+    """Copy a dataclass with some fields changed, without its constructor and its checks.
+
+    Args:
+        value: The object.
+        changes: New values by field, which may be traced.
+
+    Returns:
+        The copy. What the object has computed from its fields and cached is computed again.
+    """
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     copied = object.__new__(type(value))
-    copied.__dict__.update(parts)
+    copied.__dict__.update(fields | dict(changes))
     return copied

@@ -21,11 +21,11 @@ from jaxtyping import Array
 
 from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments.learning_loop import Recorder
+from kernelmdp.experiments.learning_loop import Recorder, episode_keys, system_key
 from kernelmdp.experiments.regret import RegretEvaluator, ValueEvaluator
 from kernelmdp.experiments.results import PlayedRun
 from kernelmdp.experiments.systems import EnvironmentSystem
-from kernelmdp.experiments.varying_numbers import VaryingNumbers
+from kernelmdp.experiments.varying_numbers import VaryingNumbers, with_fields
 from kernelmdp.mdp import Episode
 from kernelmdp.mdp.mdp import play
 from kernelmdp.numerics.checks import integer
@@ -89,10 +89,9 @@ def _with_one_reward_range(agents: Sequence[Agent]) -> list[Agent]:
 
     The range clips planned values of the optimal policy. The union of all ranges is as correct.
     """
-    systems = [agent.system for agent in agents]
-    if not all(isinstance(system, EnvironmentSystem) for system in systems):
+    if not all(isinstance(agent.system, EnvironmentSystem) for agent in agents):
         raise ArgumentError("vectorise", "environments of this library", agents[0].problem.name)
-    ranges = [system.environment.mdp.reward_range for system in systems]  # type: ignore[attr-defined]
+    ranges = [_environment(agent).mdp.reward_range for agent in agents]
     union = (min(low for low, _ in ranges), max(high for _, high in ranges))
     copies = []
     for agent in agents:
@@ -196,11 +195,10 @@ class _Program:
             setattr(agent, name, described[name])
         truths = {name: described[name] for name in ENVIRONMENT_PARTS}
         if any(getattr(environment, name) is not truth for name, truth in truths.items()):
-            environment = _with_truths(environment, truths)
+            environment = with_fields(environment, truths)
         agent.seed, agent.episode = seed, number  # type: ignore[assignment]
         agent.state = state = self._state(described["state"], carry)
-        system_key = jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
-        start_key, play_key = jax.random.split(jax.random.fold_in(system_key, number))
+        start_key, play_key = episode_keys(system_key(seed), number)
         start = environment.draw_start(start_key)
         agent._start = start
         key, before = episode_key(seed, number), dict(vars(agent))
@@ -233,13 +231,11 @@ class _Program:
 
     def _changed_leaves(self) -> list[bool]:
         problem, key = self.agent.problem, jax.random.key(0)
-        H, m, q = problem.horizon, problem.states.dimension, problem.actions.dimension
+        H = problem.horizon
         state = np.asarray(problem.states.spread_points(1)[0], float)
         action = np.asarray(problem.actions.spread_points(1)[0], float)
         states, actions = np.tile(state, (H + 1, 1)), np.tile(action, (H, 1))
         episode = Episode(*map(jnp.asarray, (states, actions, np.zeros(H), states[1:])))
-        assert states.shape == (H + 1, m)
-        assert actions.shape == (H, q)
         tree = jax.tree.unflatten(self.structure, self.leaves)
         return changed_leaves(lambda tree: self.agent.learner.update(tree, episode, key=key), tree)
 
@@ -253,16 +249,6 @@ class _Program:
 
 def _environment(agent: Agent) -> Any:
     return agent.task
-
-
-def _with_truths(environment: Any, truths: dict[str, Any]) -> Any:
-    """A copy of an environment with other MDPs, and without what was computed from its own."""
-    copied = object.__new__(type(environment))
-    fields = {
-        field.name: getattr(environment, field.name) for field in dataclasses.fields(environment)
-    }
-    copied.__dict__.update(fields | truths)
-    return copied
 
 
 def _described(agent: Agent) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import operator
 import pathlib
 import traceback
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ def groups_of(trials: Sequence[Trial], jobs: int) -> list[tuple[Trial, ...]]:
         The groups. All trials of a group have the same environment and the same agent.
     """
     groups = []
-    by_kind = lambda trial: (trial.config.env, trial.config.agent)  # noqa: E731
+    by_kind = operator.attrgetter("config.env", "config.agent")
     for _, same in itertools.groupby(sorted(trials, key=by_kind), key=by_kind):
         members = tuple(same)
         size = min(-(-len(members) // jobs), MOST_RUNS)
@@ -59,12 +60,8 @@ def play_group(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) -> 
     results = play_trials(begun, folder, episodes)
     if not new:
         return results
-    by_settings = lambda trial: json.dumps(  # noqa: E731
-        [trial.config.settings, trial.config.env_options], sort_keys=True
-    )
-    parts = [
-        list(same) for _, same in itertools.groupby(sorted(new, key=by_settings), key=by_settings)
-    ]
+    ordered = sorted(new, key=_settings_text)
+    parts = [list(same) for _, same in itertools.groupby(ordered, key=_settings_text)]
     outcomes = [(new, _played(new, episodes))]
     if outcomes[0][1].error and len(parts) > 1:  # these settings need different programs
         outcomes = [(part, _played(part, episodes)) for part in parts]
@@ -75,6 +72,11 @@ def play_group(trials: Sequence[Trial], folder: pathlib.Path, episodes: int) -> 
             pairs = zip(part, outcome.runs, strict=True)
             results += [_recorded(trial, *played, folder) for trial, played in pairs]
     return results
+
+
+def _settings_text(trial: Trial) -> str:
+    """All settings of agent and environment, as text."""
+    return json.dumps([trial.config.settings, trial.config.env_options], sort_keys=True)
 
 
 class _Outcome(NamedTuple):

@@ -38,6 +38,7 @@ __all__ = [
     "log_likelihood",
     "minimise",
     "objective",
+    "observation_covariance",
     "prior_median",
 ]
 
@@ -225,11 +226,7 @@ def log_likelihood(
     Returns:
         ln p(y).
     """
-    x = kernels.embed(points)
-    pairs = counted[:, None] * counted[None, :]
-    covariance = kernels.gram(x, x)[0] * pairs
-    noise = kernels.noise[0] ** 2 + jitter * kernels.signal[0] ** 2
-    matrix = covariance + jnp.diag(jnp.where(counted > 0, noise, 1.0))
+    matrix = observation_covariance(kernels, points, counted, jitter=jitter)
     constant = jax.lax.stop_gradient(matrix)
     factor = cholesky(constant)
     inverse_factor = solve_lower(factor, jnp.eye(constant.shape[0], dtype=constant.dtype))
@@ -242,6 +239,30 @@ def log_likelihood(
     # This term is 0. Its gradient is that of ln p(y).
     gradient = jnp.sum(0.5 * (jnp.outer(alpha, alpha) - inverse) * (matrix - constant))
     return value + gradient
+
+
+def observation_covariance(
+    kernels: BatchedKernels,
+    points: Float[Array, "n d"],
+    counted: Float[Array, " n"],
+    *,
+    jitter: float = SEARCH.jitter,
+) -> Float[Array, "n n"]:
+    """Compute the covariance K of noisy observations of one output.
+
+    Args:
+        kernels: The kernel and the noise of the output.
+        points: (n, d).
+        counted: 1 for rows that count, 0 for padding, which has variance 1 and no covariance.
+        jitter: Added to the noise variance, as a share of the signal variance.
+
+    Returns:
+        K.
+    """
+    x = kernels.embed(points)
+    pairs = counted[:, None] * counted[None, :]
+    noise = kernels.noise[0] ** 2 + jitter * kernels.signal[0] ** 2
+    return kernels.gram(x, x)[0] * pairs + jnp.diag(jnp.where(counted > 0, noise, 1.0))
 
 
 def linear_trend(

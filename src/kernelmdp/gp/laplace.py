@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from kernelmdp.gp.fit_config import SEARCH, SearchConfig
-from kernelmdp.gp.fitting import fit, prior_median
+from kernelmdp.gp.fitting import fit, observation_covariance, prior_median
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
@@ -50,7 +50,10 @@ class ParameterLaw(Module):
         Returns:
             The changed law.
         """
-        choose = lambda a, b: np.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), b, a)  # noqa: E731
+
+        def choose(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+            return np.where(chosen.reshape(-1, *[1] * (before.ndim - 1)), after, before)
+
         return jax.tree.map(choose, self, other)
 
     def distance(self, other: "ParameterLaw") -> float:
@@ -177,10 +180,7 @@ def _root(
 
     def covariance(logs: Array) -> Array:
         kernels = family.kernels_at(logs[None, :])
-        z = kernels.embed(x)
-        noise = kernels.noise[0] ** 2 + config.jitter * kernels.signal[0] ** 2
-        pairs = count[:, None] * count[None, :]
-        return kernels.gram(z, z)[0] * pairs + jnp.diag(jnp.where(count > 0, noise, 1.0))
+        return observation_covariance(kernels, x, count, jitter=config.jitter)
 
     inverse = solve_lower(cholesky(covariance(logs)), jnp.eye(x.shape[0], dtype=x.dtype))
     derivatives = jax.jacfwd(covariance)(logs)  # (n, n, k)
