@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
-import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
@@ -19,6 +18,7 @@ from kernelmdp.envs.tabular import table_kernels
 from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
 from kernelmdp.mdp import Categorical, Episode, Gaussian, Problem
 from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.tracing import as_array
 
 #: Assumed standard deviation of rewards in a table, whose true one is unknown.
 TABLE_NOISE = 0.1
@@ -173,7 +173,7 @@ class GymnasiumTask:
             if truncated or (terminated and not self.absorbing):
                 break
         columns = (np.stack(states), np.stack(actions), np.array(rewards), np.stack(outcomes))
-        return Episode(*(jnp.asarray(column) for column in columns), terminated=bool(terminated))
+        return Episode(*map(as_array, columns), terminated=bool(terminated))
 
     def _call(self, where: str, method: Callable[..., Any], *values: Any, **options: Any) -> Any:
         """Call a method of the environment. Its exceptions become errors that name the step."""

@@ -15,7 +15,9 @@ from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
-from kernelmdp.numerics.tracing import array_library, as_float
+from kernelmdp.numerics.modules import quick_jit
+from kernelmdp.numerics.random_keys import episode_key
+from kernelmdp.numerics.tracing import array_library, as_array, as_float
 from kernelmdp.planners import Plan
 from kernelmdp.types import AnyArray, Key
 
@@ -97,10 +99,9 @@ def system_key(seed: Any) -> Key:
     Returns:
         The key. No episode of the agent has the same one.
     """
-    return jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
+    return episode_key(seed, 2**31 - 1)
 
 
-@jax.jit
 def episode_keys(key: Key, episode: Any) -> tuple[Key, Key]:
     """Derive the keys of an episode's start and noise. One program is faster than three.
 
@@ -111,6 +112,11 @@ def episode_keys(key: Key, episode: Any) -> tuple[Key, Key]:
     Returns:
         The two keys.
     """
+    return _episode_keys(key, as_array(episode))
+
+
+@quick_jit
+def _episode_keys(key: Key, episode: jax.Array) -> tuple[Key, Key]:
     start, play = jax.random.split(jax.random.fold_in(key, episode))
     return start, play
 
@@ -220,7 +226,7 @@ def widths(agent: Agent, points: AnyArray) -> dict[str, float]:
     # Shorter episodes are padded: then one compiled program serves every length.
     count, missing = len(points), agent.problem.horizon - len(points)
     library = array_library(points)
-    z = jnp.asarray(library.concatenate([points, library.repeat(points[-1:], missing, axis=0)]))
+    z = as_array(library.concatenate([points, library.repeat(points[-1:], missing, axis=0)]))
     beliefs = agent.learner.beliefs(agent.state)
     if agent.sets is not None:
         reward, transition = agent.sets.half_widths(z)

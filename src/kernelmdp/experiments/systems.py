@@ -14,6 +14,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from kernelmdp.agents import Agent
 from kernelmdp.agents.system import System, register_systems
@@ -24,6 +25,7 @@ from kernelmdp.experiments.regret import Evaluator, NoEvaluator, RegretEvaluator
 from kernelmdp.experiments.results import Result
 from kernelmdp.experiments.step_updates import StepwisePlayer, play_by_step
 from kernelmdp.mdp import Episode, Policy, Problem
+from kernelmdp.numerics.modules import quick_jit
 from kernelmdp.types import ArrayLike, Key
 
 
@@ -305,7 +307,12 @@ def gymnasium_errors() -> Iterator[None]:
 
 def _seed_from(key: Key) -> int:
     """Derive a seed for Gymnasium from a JAX key."""
-    return int(jax.random.randint(key, (), 0, 2**31 - 1))
+    return int(_draw_seed(key))
+
+
+@quick_jit
+def _draw_seed(key: Key) -> Array:
+    return jax.random.randint(key, (), 0, 2**31 - 1)
 
 
 register_systems(as_playable)

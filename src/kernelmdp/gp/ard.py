@@ -11,6 +11,8 @@ from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily, KernelSum, PriorDraw
 from kernelmdp.kernels import Kernel, Periodic, SquaredExponential
 from kernelmdp.numerics import fast_math
+from kernelmdp.numerics.jacobians import call_with_jacobian
+from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 
@@ -71,9 +73,11 @@ class ARDKernels(BatchedKernels):
         precisions = 1 / self.embedded_lengthscales**2  # (m, p)
         linear = precisions[:, None, :] * centres[None, :, :]
         constants = -0.5 * jnp.einsum("mkp,kp->mk", linear, centres)
-        squares = jnp.broadcast_to(-0.5 * precisions[:, None, :], linear.shape)
-        exponents = jnp.concatenate([linear, squares, constants[:, :, None]], axis=2)
-        return GaussianSum(exponents, self.signal[:, None] ** 2 * coefficients)
+        return GaussianSum(
+            linear=jnp.concatenate([linear, constants[:, :, None]], axis=2),
+            squares=-0.5 * precisions,
+            weights=self.signal[:, None] ** 2 * coefficients,
+        )
 
     def variances(self, embedded: Float[Array, "n p"]) -> Float[Array, "#n m"]:
         return self.signal[None, :] ** 2
@@ -127,23 +131,44 @@ class ARDKernels(BatchedKernels):
 class GaussianSum(KernelSum):
     """Σ_u weights_u exp(−½ Σ_j (x_j − u_j)²/ℓ_j²), one sum for every output.
 
-    The exponent is linear in (x, x², 1). One product of matrices computes all exponents, and few
-    loops are left to compile, also in derivatives.
+    The exponent is linear in (x, 1) and x². One product of matrices computes all exponents but
+    their part in x², which all centres share.
 
     Attributes:
-        exponents: The coefficients of (x, x², 1) in the exponents.
+        linear: The coefficients of (x, 1) in the exponents.
+        squares: The coefficients of x² in the exponents.
         weights: The weights.
     """
 
-    exponents: Float[Array, "m k f"]
+    linear: Float[Array, "m k p1"]
+    squares: Float[Array, "m p"]
     weights: Float[Array, "m k"]
 
     def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
-        ones = jnp.ones((embedded.shape[0], 1), embedded.dtype)
-        features = jnp.concatenate([embedded, embedded**2, ones], axis=1)
-        exponents = jnp.einsum("nf,mkf->mnk", features, self.exponents)
-        values = fast_math.exp(jnp.minimum(exponents, 0.0))
-        return jnp.einsum("mnk,mk->nm", values, self.weights)
+        return call_with_jacobian(_gaussian_sum, _gaussian_jacobian, self, embedded)
+
+
+def _gaussians(function: GaussianSum, embedded: Array) -> Float[Array, "m k n"]:
+    # The points come last: they are the fastest axis of all loops and products.
+    m, k, f = function.linear.shape
+    ones = jnp.ones((embedded.shape[0], 1), embedded.dtype)
+    features = jnp.concatenate([embedded, ones], axis=1)
+    exponents = (function.linear.reshape(m * k, f) @ features.T).reshape(m, k, -1)
+    shared = function.squares @ (embedded**2).T
+    return fast_math.exp(jnp.minimum(exponents + shared[:, None, :], 0.0))
+
+
+def _gaussian_sum(function: GaussianSum, embedded: Array) -> Float[Array, "n m"]:
+    return jnp.einsum("mkn,mk->nm", _gaussians(function, embedded), function.weights)
+
+
+def _gaussian_jacobian(function: GaussianSum, embedded: Array) -> Float[Array, "n m p"]:
+    p = embedded.shape[1]
+    terms = function.weights[:, :, None] * _gaussians(function, embedded)
+    # A column of ones makes a sum of the terms themselves.
+    factors = function.linear.at[:, :, p].set(1.0)
+    sums = jnp.einsum("mkn,mkf->nmf", terms, factors)
+    return sums[:, :, :p] + 2 * embedded[:, None, :] * function.squares[None] * sums[:, :, p:]
 
 
 class FourierDraw(PriorDraw):
@@ -160,8 +185,25 @@ class FourierDraw(PriorDraw):
     weights: Float[Array, "m W"]
 
     def __call__(self, embedded: Float[Array, "n p"]) -> Float[Array, "n m"]:
-        turns = jnp.einsum("mwp,np->mnw", self.frequencies, embedded) + self.phases[:, None, :]
-        return jnp.einsum("mnw,mw->nm", fast_math.cosine(turns), self.weights)
+        return call_with_jacobian(_fourier_sum, _fourier_jacobian, self, embedded)
+
+
+def _turns(draw: FourierDraw, embedded: Array) -> Float[Array, "m W n"]:
+    m, count, p = draw.frequencies.shape
+    turns = (draw.frequencies.reshape(m * count, p) @ embedded.T).reshape(m, count, -1)
+    return turns + draw.phases[:, :, None]
+
+
+def _fourier_sum(draw: FourierDraw, embedded: Array) -> Float[Array, "n m"]:
+    cosines = fast_math.cosine(_turns(draw, embedded))
+    return jnp.einsum("mwn,mw->nm", cosines, draw.weights)
+
+
+def _fourier_jacobian(draw: FourierDraw, embedded: Array) -> Float[Array, "n m p"]:
+    sines = fast_math.cosine(_turns(draw, embedded) - 0.25)
+    return jnp.einsum(
+        "mwn,mwp->nmp", -2 * jnp.pi * draw.weights[:, :, None] * sines, draw.frequencies
+    )
 
 
 class ARDFamily(KernelFamily):
@@ -184,7 +226,12 @@ class ARDFamily(KernelFamily):
         return np.tile(rows[None], (self.sizes.shape[0], 1, 1))
 
     def output(self, index: int) -> "ARDFamily":
-        return ARDFamily(self.widths, self.sizes[index][None], self.angular, self.angles)
+        return ARDFamily(
+            self.widths,
+            as_array(np.asarray(self.sizes)[index : index + 1]),
+            self.angular,
+            self.angles,
+        )
 
     def kernels_at(self, logs: Float[Array, "m k"]) -> ARDKernels:
         d = self.widths.shape[0]

@@ -22,6 +22,7 @@ from kernelmdp.gp.minimisation import minimise
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.numerics.factorisation import cholesky, solve_lower
 from kernelmdp.numerics.modules import matrix_jit
+from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 __all__ = [
@@ -93,15 +94,16 @@ def fit(
     from_medians = thorough and config.from_medians
     later = config.steps if from_medians else -1
     # A single search must not end on a plateau. One from the last fit does not begin on one.
-    tolerance = jnp.asarray(0.0 if thorough and not from_medians else config.tolerance)
+    tolerance = as_array(0.0 if thorough and not from_medians else config.tolerance)
     fitted = []
+    columns = np.moveaxis(np.asarray(targets), 2, 0)
     for output, output_starts in enumerate(starts):
-        blocks = points, targets[:, :, output], counted
-        output_family, rows = family.output(output), jnp.asarray(priors[output])
+        blocks = points, as_array(columns[output]), counted
+        output_family, rows = family.output(output), as_array(priors[output])
         # Before the first fit, both searches would be the same.
         repeats = from_medians and np.array_equal(*output_starts)
-        steps = jnp.array([-1 if repeats else config.steps, later, later])
-        begin = jnp.asarray(output_starts)
+        steps = as_array([-1 if repeats else config.steps, later, later])
+        begin = as_array(output_starts)
         logs = _fit(output_family, *blocks, begin, rows, steps, tolerance, config)
         fitted.append(np.asarray(logs))
     return np.stack(fitted)
@@ -326,5 +328,5 @@ def fitting_blocks(
     for data in (points, targets, np.ones(len(points))):
         array = np.zeros((blocks, most, *data.shape[1:]))
         array[positions] = data[rows]
-        arrays.append(jnp.asarray(array))
+        arrays.append(as_array(array))
     return arrays[0], arrays[1], arrays[2]

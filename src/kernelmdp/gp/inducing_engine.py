@@ -36,6 +36,7 @@ from kernelmdp.numerics.factorisation import (
     solve_lower_transposed,
 )
 from kernelmdp.numerics.modules import map_chunks, matrix_jit, quick_jit
+from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 __all__ = [
@@ -358,7 +359,7 @@ def inducing_posterior(
     >>> posterior.sample(key=jax.random.key(0)).exact
     False
     """
-    engine = _prior(kernels, jnp.asarray(inducing_points), jnp.asarray(used), config)
+    engine = _prior(kernels, as_array(inducing_points), as_array(used), config)
     x, y = np.asarray(points, float), np.asarray(targets, float)
     for start in range(0, len(x), block):
         block_x, block_y = x[start : start + block], y[start : start + block]

@@ -22,6 +22,7 @@ from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
 from kernelmdp.numerics.modules import Module, matrix_jit
 from kernelmdp.numerics.random_keys import numpy_generator
+from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 
@@ -155,9 +156,9 @@ def parameter_law(
     priors = family.parameter_priors(hyper_prior)
     roots = []
     for output, output_logs in enumerate(np.asarray(logs)):
-        rows = jnp.asarray(priors[output])
+        rows = as_array(priors[output])
         single = family.output(output)
-        roots.append(_root(single, points, counted, jnp.asarray(output_logs), rows, config))
+        roots.append(_root(single, points, counted, as_array(output_logs), rows, config))
     arrays = np.stack([np.asarray(root) for root in roots])
     return ParameterLaw(np.asarray(logs), arrays, *_bounds(priors))
 

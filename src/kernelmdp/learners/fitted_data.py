@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
@@ -21,6 +20,7 @@ from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.survival_limits import survival_limits
 from kernelmdp.mdp import Episode, Problem, state_action
 from kernelmdp.numerics.modules import Module
+from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 #: Smallest width of an axis. It only prevents a division by zero.
@@ -243,9 +243,7 @@ class FittedData(Module):
         for axis in self.box.periodic:
             angular[axis] = 2 * np.pi / (high[axis] - low[axis])
             widths[axis] = 2.0
-        return ARDFamily(
-            jnp.asarray(widths), jnp.asarray(sizes), jnp.asarray(angular), self.box.periodic
-        )
+        return ARDFamily(as_array(widths), as_array(sizes), as_array(angular), self.box.periodic)
 
     @functools.cached_property
     def reward_rows(self) -> tuple[np.ndarray, np.ndarray]:

@@ -22,6 +22,7 @@ from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.model_wrappers import TerminationModel
 from kernelmdp.mdp import Gaussian, Noise
 from kernelmdp.numerics.modules import Module, quick_jit, replace_fields
+from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 
@@ -77,8 +78,8 @@ class FittedState(Module):
             transition=_posterior(
                 data, self.dynamics_family, self.dynamics_logs, *rows, scalar=False
             ),
-            offset=TrendMean(jnp.asarray(self.trend[1:]), jnp.asarray(self.trend[0])),
-            scale=jnp.asarray(data.scale),
+            offset=TrendMean(as_array(self.trend[1:]), as_array(self.trend[0])),
+            scale=as_array(data.scale),
         )
 
     def with_drawn_parameters(self, *, key: Key) -> "FittedState":

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.mdp.state_grid import StateGrid
-from kernelmdp.numerics.modules import Module, jit, kept_jit, quick_jit
+from kernelmdp.numerics.modules import Module, kept_jit, matrix_jit, quick_jit
 from kernelmdp.types import Key, Period
 
 
@@ -101,7 +101,7 @@ class Policy(Module):
         return np.asarray(_actions(self, row, np.asarray(period)))[0]
 
 
-@jit
+@kept_jit
 def _actions(policy: Policy, states: Any, period: Any) -> Array:
     return policy.actions(jnp.asarray(states), jnp.asarray(period))
 
@@ -142,7 +142,7 @@ def _reset(policy: Policy, count: int) -> Any:
     return policy.reset(count)
 
 
-@kept_jit
+@matrix_jit
 def _decide(policy: Policy, memory: Any, states: Any, period: Period) -> tuple[Array, Any]:
     return policy.decide(memory, jnp.asarray(states), jnp.asarray(period))
 

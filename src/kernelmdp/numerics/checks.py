@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
-from kernelmdp.numerics.tracing import is_traced
+from kernelmdp.numerics.tracing import as_array, is_traced
 
 #: Precisions of the library, by name. Results lose digits in 32 bits, so 64 bits are the default.
 DTYPES = {"float64": jnp.float64, "float32": jnp.float32}
@@ -126,7 +126,7 @@ def positive_array(argument: str, value: Any) -> jax.Array:
         values = np.asarray(array)
         if values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
             raise ArgumentError(argument, "finite and greater than 0", f"{values.tolist()}")
-    return jnp.asarray(array)
+    return as_array(array)
 
 
 def positive_number(argument: str, value: Any) -> float:

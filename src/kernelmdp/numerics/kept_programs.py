@@ -78,7 +78,7 @@ class KeptProgram:
     ) -> None:
         self._name, self._run, self._arguments = name, run, arguments
         self._options = compiler_options
-        self._programs: dict[tuple[_ArrayType, ...], Callable[[list[Any]], Any]] = {}
+        self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Any]] = {}
 
     def __call__(self, arrays: list[Any]) -> Any:
         """Run the program.
@@ -89,10 +89,11 @@ class KeptProgram:
         Returns:
             The result of the function.
         """
-        types = tuple(_ArrayType(array.shape, str(array.dtype)) for array in arrays)
-        program = self._programs.get(types)
+        key = tuple((array.shape, array.dtype) for array in arrays)
+        program = self._programs.get(key)
         if program is None:
-            program = self._programs[types] = self._program(types, arrays)
+            types = tuple(_ArrayType(shape, str(dtype)) for shape, dtype in key)
+            program = self._programs[key] = self._program(types, arrays)
         return program(arrays)
 
     def _program(self, types: tuple[_ArrayType, ...], arrays: list[Any]) -> Callable[..., Any]:
@@ -162,7 +163,7 @@ def _unflattened(program: Callable[..., Any], result: Any) -> Callable[[list[Any
 @functools.cache
 def _load_matrix_libraries() -> None:
     """Make JAX load LAPACK, as it does when it traces a decomposition. Read programs call it."""
-    jax.jit(jnp.linalg.eigh).lower(jax.ShapeDtypeStruct((1, 1), np.float64))
+    jax.jit(jnp.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), np.float64))
 
 
 def _environment() -> bytes:

@@ -62,3 +62,20 @@ def as_integer(value: Any) -> Any:
     1
     """
     return value if is_traced(value) else int(value)
+
+
+def as_array(value: Any) -> Any:
+    """Make an array of a number, an array or nested numbers, without a compiled program.
+
+    ``jnp.asarray`` compiles a program for every new shape, which takes some milliseconds.
+
+    Args:
+        value: The numbers. An array of JAX, which may be traced, is returned unchanged.
+
+    Returns:
+        An array of JAX.
+
+    >>> as_array([1.0, 2.0]).shape
+    (2,)
+    """
+    return value if isinstance(value, jax.Array) else jax.device_put(np.asarray(value))

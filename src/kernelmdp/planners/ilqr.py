@@ -134,52 +134,57 @@ def ilqr_refine(
         feedback = _best_feedback(derivatives, path, low, high, unit * jnp.array(regularisers))
         return _with_step_lengths(feedback, step_lengths)
 
-    def improve(number: Array, carry: tuple[Trajectory, Feedback]) -> tuple[Trajectory, Feedback]:
-        path, feedback = carry
+    def improve(carry: tuple[Array, Trajectory, Feedback]) -> tuple[Array, Trajectory, Feedback]:
+        number, path, feedback = carry
         candidate = best_rollout(path, feedback)
-        path = jax.tree.map(
-            lambda new, old: jnp.where(candidate.total > path.total, new, old), candidate, path
+        is_better = candidate.total > path.total
+        path = jax.tree.map(lambda new, old: jnp.where(is_better, new, old), candidate, path)
+        # A path that is not better would be followed by the same feedback and the same rollouts.
+        number = jnp.where(is_better, number + 1, rollouts)
+        # After the last rollout nothing follows a feedback.
+        return (
+            number,
+            path,
+            jax.lax.cond(number < rollouts, best_feedback, lambda _: feedback, path),
         )
-        return path, jax.lax.cond(
-            number < rollouts - 1, best_feedback, lambda _: feedback, path
-        )  # after the last rollout nothing follows a feedback
 
     # The first rollout is that of the given sequence. It is part of the loop, so that the dynamics
     # are compiled once for all rollouts.
     unchanged = Feedback(jnp.zeros((count, steps, width)), jnp.zeros((count, steps, width, m)))
     nothing = Trajectory(decisions, jnp.zeros((steps, m)), active, jnp.asarray(-jnp.inf))
-    path, _ = jax.lax.fori_loop(0, rollouts, improve, (nothing, unchanged))
+    _, path, _ = jax.lax.while_loop(
+        lambda carry: carry[0] < rollouts, improve, (jnp.zeros_like(rollouts), nothing, unchanged)
+    )
     return path.decisions, path.total
 
 
 def _derivatives(step: Step, path: Trajectory) -> tuple[Array, TrajectoryDerivatives]:
-    """Rewards of all periods, and derivatives, one direction of z after another.
+    """Rewards of all periods, and derivatives, along all directions of z at once.
 
-    Periods that earn nothing have reward 0. One function has all results, so that the dynamics and
-    their derivatives are compiled once.
+    Periods that earn nothing have reward 0. Second derivatives are taken of the reward alone. All
+    directions share the values at the points, which cost more than their derivatives.
     """
     m = path.states.shape[1]
     points = jnp.concatenate([path.states, path.decisions], axis=1)
 
-    def total(z: Array) -> tuple[Array, tuple[Array, Array]]:
-        rewards, after, _ = step(z[:, :m], z[:, m:])
-        rewards = jnp.where(path.earning, rewards, 0.0)
-        return jnp.sum(rewards), (rewards, after)
+    def total(z: Array) -> tuple[Array, Array]:
+        rewards = jnp.where(path.earning, step(z[:, :m], z[:, m:])[0], 0.0)
+        return jnp.sum(rewards), rewards
 
-    def along(direction: Array) -> tuple[Array, Array, Array, Array]:
+    def along(direction: Array) -> tuple[tuple[Array, Array], Array, Array]:
         tangent = jnp.broadcast_to(direction[None, :], points.shape)
-        results, changes = jax.jvp(jax.grad(total, has_aux=True), (points,), (tangent,))
-        (gradient, (rewards, _)), (curvature, (_, transition)) = results, changes
-        return rewards, gradient, curvature, transition
+        reward_derivatives, (curvature, _) = jax.jvp(
+            jax.grad(total, has_aux=True), (points,), (tangent,)
+        )
+        _, transition = jax.jvp(lambda z: step(z[:, :m], z[:, m:])[1], (points,), (tangent,))
+        return reward_derivatives, curvature, transition
 
-    rewards, gradients, curvatures, transitions = jax.lax.map(
-        along, jnp.eye(points.shape[1], dtype=points.dtype)
+    (gradient, rewards), curvatures, transitions = jax.vmap(along, out_axes=(None, 2, 2))(
+        jnp.eye(points.shape[1], dtype=points.dtype)
     )
-    hessian = jnp.moveaxis(curvatures, 0, 2)
-    eigenvalues, axes = jnp.linalg.eigh((hessian + jnp.swapaxes(hessian, 1, 2)) / 2)
+    eigenvalues, axes = jnp.linalg.eigh((curvatures + jnp.swapaxes(curvatures, 1, 2)) / 2)
     concave = jnp.einsum("tij,tj,tkj->tik", axes, jnp.minimum(eigenvalues, 0.0), axes)
-    derivatives = TrajectoryDerivatives(gradients[0], concave, jnp.moveaxis(transitions, 0, 2))
-    return rewards[0], derivatives
+    return rewards, TrajectoryDerivatives(gradient, concave, transitions)
 
 
 def _best_feedback(
