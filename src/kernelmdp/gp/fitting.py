@@ -20,7 +20,7 @@ from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, HyperPri
 from kernelmdp.gp.kernel_families import BatchedKernels, KernelFamily
 from kernelmdp.gp.minimisation import minimise
 from kernelmdp.gp.row_selection import spread_rows
-from kernelmdp.numerics.factorisation import cholesky, solve_lower
+from kernelmdp.numerics.factorisation import cholesky, inverse_from_factor
 from kernelmdp.numerics.modules import matrix_jit
 from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
@@ -65,6 +65,7 @@ def fit(
     counted: Float[Array, "b n"],
     start: Float[np.ndarray, "m k"],
     *,
+    precisions: Float[np.ndarray, "m k k"] | None = None,
     thorough: bool = True,
     config: SearchConfig = SEARCH,
 ) -> Float[np.ndarray, "m k"]:
@@ -83,6 +84,8 @@ def fit(
         targets: (b, n, m).
         counted: 1 for rows that count, 0 for padding.
         start: Logarithms of parameters at which a search starts.
+        precisions: Estimates of the Hessian of the loss at ``start`` by the parameters, such as the
+            inverse covariances of an earlier fit. With them BFGS takes about half of the steps.
         thorough: Whether to search from the prior medians too.
         config: How to search.
 
@@ -104,7 +107,11 @@ def fit(
         repeats = from_medians and np.array_equal(*output_starts)
         steps = as_array([-1 if repeats else config.steps, later, later])
         begin = as_array(output_starts)
-        logs = _fit(output_family, *blocks, begin, rows, steps, tolerance, config)
+        inverse = np.eye(len(priors[output]))
+        if precisions is not None and not np.array_equal(*output_starts):
+            inverse = _inverse_hessian(output_starts[0], precisions[output], priors[output], config)
+        searched = begin, as_array(inverse), rows, steps, tolerance
+        logs = _fit(output_family, *blocks, *searched, config)
         fitted.append(np.asarray(logs))
     return np.stack(fitted)
 
@@ -116,12 +123,14 @@ def _fit(
     target: Array,
     counted: Array,
     starts: Array,
+    inverse_hessian: Array,
     rows: Array,
     steps: Array,
     tolerance: Array,
     config: SearchConfig,
 ) -> Array:
     low, high = jnp.log(rows[:, 2]), jnp.log(rows[:, 3])
+    identity = jnp.eye(starts.shape[1], dtype=starts.dtype)
     is_first = (jnp.arange(counted.shape[0]) == 0).astype(counted.dtype)
     first_block = counted * is_first[:, None]
     # From the last fit; from the medians with one block; from there with all blocks.
@@ -131,20 +140,39 @@ def _fit(
         steps,
         jnp.stack([tolerance, jnp.zeros_like(tolerance), tolerance]),
         jnp.array([False, False, True]),
+        jnp.stack([inverse_hessian, identity, identity]),
     )
 
     def search(last: Array, each: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array]]:
-        logs, count, most, least, goes_on = each
+        logs, count, most, least, goes_on, estimate = each
         loss = objective(family, points, target, count, rows, config)
         logs = jnp.where(goes_on, last, logs)
         share = jnp.clip((logs - low) / (high - low), config.margin, 1 - config.margin)
         begin = jnp.log(share) - jnp.log1p(-share)
-        free, value = minimise(loss, begin, config, steps=most, tolerance=least)
+        free, value = minimise(
+            loss, begin, config, steps=most, tolerance=least, inverse_hessian=estimate
+        )
         result = bounded(free, rows)
         return result, (result, jnp.where(jnp.isfinite(value), value, jnp.inf))
 
     _, (minimisers, values) = jax.lax.scan(search, starts[1], searches)
     return jnp.where(values[0] <= values[2], minimisers[0], minimisers[2])
+
+
+def _inverse_hessian(
+    logs: Float[np.ndarray, " k"],
+    precision: Float[np.ndarray, "k k"],
+    rows: Float[np.ndarray, "k 4"],
+    config: SearchConfig,
+) -> Float[np.ndarray, "k k"]:
+    """The inverse of I + J P J, the Hessian P by the logarithms in terms of log-odds.
+
+    I is the estimate without knowledge. It decides for parameters at a bound, where J is almost 0.
+    """
+    low, high = np.log(rows[:, 2]), np.log(rows[:, 3])
+    share = np.clip((logs - low) / (high - low), config.margin, 1 - config.margin)
+    slopes = (high - low) * share * (1 - share)
+    return np.linalg.inv(np.eye(len(logs)) + slopes[:, None] * precision * slopes[None, :])
 
 
 def bounded(free: Float[Array, " k"], rows: Float[Array, "k 4"]) -> Float[Array, " k"]:
@@ -231,8 +259,7 @@ def log_likelihood(
     matrix = observation_covariance(kernels, points, counted, jitter=jitter)
     constant = jax.lax.stop_gradient(matrix)
     factor = cholesky(constant)
-    inverse_factor = solve_lower(factor, jnp.eye(constant.shape[0], dtype=constant.dtype))
-    inverse = inverse_factor.T @ inverse_factor
+    inverse = inverse_from_factor(factor)
     y = counted * targets
     alpha = inverse @ y
     half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(factor)))

@@ -41,6 +41,11 @@ class ParameterLaw(Module):
     low: Float[np.ndarray, "m k"]
     high: Float[np.ndarray, "m k"]
 
+    @property
+    def precisions(self) -> Float[np.ndarray, "m k k"]:
+        """P of each output; 0 for parameters at a bound."""
+        return np.linalg.pinv(self.roots @ np.swapaxes(self.roots, 1, 2), hermitian=True)
+
     def with_outputs(self, chosen: Bool[np.ndarray, " m"], other: "ParameterLaw") -> "ParameterLaw":
         """Replace the laws of some outputs.
 
@@ -127,7 +132,15 @@ def fitted_law(
         The law.
     """
     blocks = points, targets, counted
-    logs = fit(family, hyper_prior, *blocks, start.logs, thorough=thorough, config=config)
+    logs = fit(
+        family,
+        hyper_prior,
+        *blocks,
+        start.logs,
+        precisions=start.precisions,
+        thorough=thorough,
+        config=config,
+    )
     return parameter_law(family, hyper_prior, points, counted, logs, config=config)
 
 

@@ -17,6 +17,7 @@ def minimise(
     *,
     steps: Any = None,
     tolerance: Any = 0.0,
+    inverse_hessian: Float[Array, "k k"] | None = None,
 ) -> tuple[Float[Array, " k"], Float[Array, ""]]:
     """Minimise a function by BFGS, or by optax's L-BFGS (``config.method = "lbfgs"``).
 
@@ -39,7 +40,9 @@ def minimise(
         steps: Another number of steps, which may be traced. With −1 nothing is evaluated, and the
             loss is infinite. L-BFGS takes all steps of the configuration or none.
         tolerance: BFGS ends when it expects less decrease of the loss than this from a step, by its
-            estimate of the curvature, which begins with the identity.
+            estimate of the curvature.
+        inverse_hessian: The first estimate of the inverse Hessian, for BFGS. None means the
+            identity.
 
     Returns:
         The minimiser found, and the loss there.
@@ -54,6 +57,7 @@ def minimise(
         return jax.lax.cond(steps < 0, lambda: nothing, lambda: _lbfgs(loss, start, config))
     value_and_gradient = jax.value_and_grad(loss)
     identity = jnp.eye(start.shape[0], dtype=start.dtype)
+    first_estimate = identity if inverse_hessian is None else inverse_hessian
 
     def continues(carry: tuple[Any, ...]) -> Array:
         number, _, value, gradient, inverse_hessian, _ = carry
@@ -81,7 +85,7 @@ def minimise(
         rho = 1 / jnp.where(is_curved, curvature, 1.0)
         left = identity - rho * jnp.outer(step, change)
         updated = left @ inverse_hessian @ left.T + rho * jnp.outer(step, step)
-        unchanged = jnp.where(restart, identity, inverse_hessian)
+        unchanged = jnp.where(restart, first_estimate, inverse_hessian)
         inverse_hessian = jnp.where(is_curved, updated, unchanged)
         return (
             number + 1,
@@ -94,7 +98,7 @@ def minimise(
 
     # The first step has length 0 and evaluates the start, so that the loss is compiled once.
     first = jnp.zeros((), steps.dtype)
-    initial = (first, *nothing, jnp.zeros_like(start), identity, jnp.ones(()))
+    initial = (first, *nothing, jnp.zeros_like(start), first_estimate, jnp.ones(()))
     _, best, value, *_ = jax.lax.while_loop(continues, iterate, initial)
     return best, value
 

@@ -35,10 +35,13 @@ def spread_rows(points: Float[np.ndarray, "n d"], most: int, *, key: Key) -> np.
     low, width = points.min(axis=0), np.ptp(points, axis=0)
     shares = (points - low) / np.where(width > 0, width, 1.0)
     cells = np.minimum((CELLS * shares).astype(int), CELLS - 1)
-    _, cell_of, sizes = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    cell_of = np.zeros(len(points), int)
+    for column in cells.T:  # numbers of cells stay below the number of points
+        _, cell_of = np.unique(CELLS * cell_of + column, return_inverse=True)
+    sizes = np.bincount(cell_of)
     # The rows with the smallest arrival times of exponential clocks are a weighted sample.
     # NumPy's generator, because JAX would compile a program for every number of rows.
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-    arrivals = rng.exponential(size=len(points)) * sizes[cell_of.ravel()]
+    arrivals = rng.exponential(size=len(points)) * sizes[cell_of]
     arrivals[-1] = 0.0
     return np.sort(np.argpartition(arrivals, most)[:most])
