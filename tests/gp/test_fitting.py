@@ -20,6 +20,7 @@ from kernelmdp.gp.fitting import (
     prior_median,
 )
 from kernelmdp.gp.inducing_engine import ARDKernels
+from kernelmdp.gp.laplace import parameter_law
 from kernelmdp.gp.row_selection import spread_rows
 
 N = 60
@@ -129,6 +130,34 @@ def test_descent_of_a_curved_valley(method):
     found, value = minimise(rosenbrock, jnp.array([-1.0, 1.0]), SearchConfig(method=method))
     np.testing.assert_allclose(found, [1.0, 1.0], atol=1e-2)
     assert float(value) < 1e-4
+
+
+def test_a_known_curvature_saves_steps():
+    """With the inverse Hessian one step reaches the minimum of a quadratic function."""
+    hessian = jnp.array([[40.0, 3.0], [3.0, 0.5]])
+    best = jnp.array([0.3, -0.2])
+
+    def quadratic(x):
+        return 0.5 * (x - best) @ hessian @ (x - best)
+
+    found = {
+        known: minimise(quadratic, jnp.zeros(2), steps=1, inverse_hessian=estimate)[0]
+        for known, estimate in ((True, jnp.linalg.inv(hessian)), (False, None))
+    }
+    np.testing.assert_allclose(found[True], best, atol=1e-12)
+    assert float(jnp.linalg.norm(found[False] - best)) > 0.1
+
+
+def test_precisions_of_the_start_find_the_same_fit(data, fitted):
+    x, y, counted = (each[None] for each in data)
+    own, found = fitted
+    start = np.log(found) + 0.1
+    law = parameter_law(own, DYNAMICS, x, counted, start)
+    fits = [
+        fit(own, DYNAMICS, x, y, counted, start, precisions=each, thorough=False)
+        for each in (None, law.precisions)
+    ]
+    np.testing.assert_allclose(*fits, atol=0.1)
 
 
 def test_the_search_is_as_long_as_it_is_told(data, fitted):
