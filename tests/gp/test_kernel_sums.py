@@ -7,6 +7,8 @@ import pytest
 
 from kernelmdp.gp.ard import ARDKernels
 from kernelmdp.gp.fit_config import INDUCING
+from kernelmdp.gp.inducing_engine import inducing_posterior
+from kernelmdp.gp.kernel_families import BatchedKernels
 from kernelmdp.numerics.jacobians import call_with_jacobian
 
 OUTPUTS, CENTRES, COORDINATES = 3, 7, 2
@@ -102,3 +104,32 @@ def test_both_kinds_of_slopes_add_up():
 
     np.testing.assert_allclose(jax.grad(cube)(2.0), 12.0)
     np.testing.assert_allclose(jax.grad(jax.grad(cube))(2.0), 12.0)
+
+
+def test_slopes_of_kernels_have_a_general_form(kernels):
+    """The formula of a class and the rule for all classes agree."""
+    rng = np.random.default_rng(4)
+    x, centres = (jnp.asarray(rng.normal(size=(n, COORDINATES))) for n in (5, CENTRES))
+    weights = jnp.asarray(rng.normal(size=(OUTPUTS, 5, CENTRES)))
+    slopes = kernels.slopes(x, centres, weights)
+    np.testing.assert_allclose(
+        slopes, BatchedKernels.slopes(kernels, x, centres, weights), atol=1e-12
+    )
+
+
+def test_slopes_of_posterior_moments(kernels):
+    rng = np.random.default_rng(5)
+    data, y = rng.uniform(-1, 1, (20, COORDINATES)), rng.normal(size=(20, OUTPUTS))
+    posterior = inducing_posterior(
+        kernels, data[:9], np.ones(9), data, y, scalar=False, block=16, config=INDUCING
+    )
+    z, step = rng.uniform(-1, 1, (3, COORDINATES)), 1e-5
+
+    def moments(points):
+        return jnp.concatenate(posterior.predict(points), axis=1)
+
+    slopes = jax.vmap(jax.jacrev(lambda row: moments(row[None])[0]))(jnp.asarray(z))
+    for j in range(COORDINATES):
+        change = step * np.eye(COORDINATES)[j]
+        expected = (np.asarray(moments(z + change)) - np.asarray(moments(z - change))) / (2 * step)
+        np.testing.assert_allclose(slopes[:, :, j], expected, atol=1e-6)

@@ -60,12 +60,25 @@ class ARDKernels(BatchedKernels):
     def gram(
         self, first: Float[Array, "n p"], second: Float[Array, "k p"]
     ) -> Float[Array, "m n k"]:
-        def one_output(lengthscales: Array, signal: Array) -> Array:
-            a, b = first / lengthscales[None, :], second / lengthscales[None, :]
-            half = 0.5 * (jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None, :])
-            return signal**2 * fast_math.exp(jnp.minimum(a @ b.T - half, 0.0))
+        precisions = 1 / self.embedded_lengthscales**2  # (m, p)
+        scaled = precisions[:, None, :] * first[None]
+        m, n, p = scaled.shape
+        products = (scaled.reshape(m * n, p) @ second.T).reshape(m, n, -1)
+        lengths, other_lengths = (0.5 * precisions @ (x**2).T for x in (first, second))
+        exponents = products - lengths[:, :, None] - other_lengths[:, None, :]
+        return self.signal[:, None, None] ** 2 * fast_math.exp(jnp.minimum(exponents, 0.0))
 
-        return jax.vmap(one_output)(self.embedded_lengthscales, self.signal)
+    def slopes(
+        self,
+        embedded: Float[Array, "n p"],
+        centres: Float[Array, "k p"],
+        weights: Float[Array, "m n k"],
+    ) -> Float[Array, "n m p"]:
+        # ∂k(x, u)/∂x = k(x, u) (u − x)/ℓ².
+        terms = weights * self.gram(embedded, centres)
+        sums = jnp.einsum("mnk,kp->nmp", terms, centres)
+        differences = sums - jnp.sum(terms, axis=2).T[:, :, None] * embedded[:, None, :]
+        return differences / self.embedded_lengthscales[None] ** 2
 
     def weighted_sum(
         self, centres: Float[Array, "k p"], coefficients: Float[Array, "m k"]

@@ -35,6 +35,7 @@ from kernelmdp.numerics.factorisation import (
     solve_lower,
     solve_lower_transposed,
 )
+from kernelmdp.numerics.jacobians import call_with_jacobian
 from kernelmdp.numerics.modules import map_chunks, matrix_jit, quick_jit
 from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
@@ -232,10 +233,9 @@ class InducingEngine(Engine):
     ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
         def moments(z: Array) -> tuple[Array, Array]:
             x = self.kernels.embed(z)
-            rows = self._rows(x)
-            mean = jnp.einsum("mnr,mr->nm", rows, self.coefficients)
-            learned = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, self.variance_root) ** 2, axis=2)
-            return mean, jnp.maximum(self.kernels.variances(x) - learned.T, 0.0)
+            moments = call_with_jacobian(_learned_moments, _slopes_of_moments, self, x)
+            mean, learned = jnp.split(moments, 2, axis=1)
+            return mean, jnp.maximum(self.kernels.variances(x) - learned, 0.0)
 
         return map_chunks(moments, points, self.config.chunk)
 
@@ -314,6 +314,23 @@ class InducingEngine(Engine):
     @property
     def factor_to_check(self) -> Array:
         return self.coefficients
+
+
+def _learned_moments(engine: InducingEngine, x: Float[Array, "n p"]) -> Float[Array, "n k"]:
+    """Means, and by how much the variances are less than those of the prior."""
+    rows = engine._rows(x)
+    mean = jnp.einsum("mnr,mr->nm", rows, engine.coefficients)
+    learned = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, engine.variance_root) ** 2, axis=2)
+    return jnp.concatenate([mean, learned.T], axis=1)
+
+
+def _slopes_of_moments(engine: InducingEngine, x: Float[Array, "n p"]) -> Float[Array, "n k p"]:
+    rows, root = engine._rows(x), engine.variance_root
+    weights = 2 * (rows @ root) @ jnp.swapaxes(root, 1, 2)  # ∂|k W|²/∂k = 2 k W Wᵀ
+    coefficients = jnp.broadcast_to(engine.coefficients[:, None, :], weights.shape)
+    kernels, points = engine.kernels, engine.inducing_points
+    parts = [kernels.slopes(x, points, each) for each in (coefficients, weights)]
+    return jnp.concatenate(parts, axis=1)
 
 
 def inducing_posterior(

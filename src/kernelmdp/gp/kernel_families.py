@@ -8,6 +8,7 @@ There are two families: squared exponentials with one lengthscale for every coor
 import abc
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -75,6 +76,27 @@ class BatchedKernels(Module):
         Returns:
             The matrices, (m, n, k).
         """
+
+    def slopes(
+        self,
+        embedded: Float[Array, "n p"],
+        centres: Float[Array, "k p"],
+        weights: Float[Array, "m n k"],
+    ) -> Float[Array, "n m p"]:
+        """Compute Σ_u weights_u ∂k_i(x, u)/∂x, for every output i.
+
+        Args:
+            embedded: The points x, (n, p).
+            centres: The points u, (k, p).
+            weights: One number for each output, point and centre, (m, n, k).
+
+        Returns:
+            The slopes, (n, m, p).
+        """
+        pull_back = jax.vjp(lambda x: self.gram(x, centres), embedded)[1]
+        m = weights.shape[0]
+        separate = jnp.eye(m, dtype=weights.dtype)[:, :, None, None] * weights[None]
+        return jax.vmap(lambda each: pull_back(each)[0], out_axes=1)(separate)
 
     def weighted_sum(
         self, centres: Float[Array, "k p"], coefficients: Float[Array, "m k"]
