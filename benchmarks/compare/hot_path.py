@@ -42,9 +42,9 @@ def run(cell):
         return call
 
     agent.ask = watched("plan", agent.ask)
-    tell = agent.tell
-    agent.tell = watched(
-        "learn", lambda *told, **ending: tell(*told, **ending) or jax.tree.leaves(agent.state)
+    replay = agent.replay
+    agent.replay = watched(
+        "learn", lambda *episode: replay(*episode) or jax.tree.leaves(agent.state)
     )
     Environment.play = watched("play", Environment.play)
     evaluator = regret.RegretEvaluator

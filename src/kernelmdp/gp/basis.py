@@ -4,11 +4,9 @@ import abc
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from kernelmdp.errors import UnknownPropertyError
@@ -192,61 +190,3 @@ def _of_product(kernel: Product, dimension: int, count: int, key: Key) -> Basis:
         prior_basis(kernel.left, dimension, count, key=left),
         prior_basis(kernel.right, dimension, count, key=right),
     )
-
-
-class BasisCache(Module):
-    """Values of a basis at points that are evaluated often, such as those of a grid.
-
-    Attributes:
-        points: The points.
-        values: The values of the basis.
-    """
-
-    points: Float[Array, "n d"]
-    values: Float[Array, "n r"]
-
-    def matches(self, points: Float[Array, "k d"]) -> bool:
-        """Whether points may be the cached ones. Tracing knows only the shape, which decides.
-
-        Args:
-            points: (k, d).
-
-        Returns:
-            True if the shapes agree.
-        """
-        return points.shape == self.points.shape
-
-
-class MomentCache(Module):
-    """Posterior means and variances at cached points, kept up to date as data arrive.
-
-    Attributes:
-        mean: The means.
-        variance: The variances.
-    """
-
-    mean: Float[Array, "n p"]
-    variance: Float[Array, " n"]
-
-
-def from_cache(
-    cache: BasisCache | None,
-    points: Float[Array, "n d"],
-    from_values: Callable[[Array], Any],
-    from_points: Callable[[Array], Any],
-) -> Any:
-    """Compute a result from cached values if the points are the cached ones, bit for bit.
-
-    Args:
-        cache: The cache, or None.
-        points: (n, d).
-        from_values: Computes the result from values of the basis.
-        from_points: Computes the result from points.
-
-    Returns:
-        The result.
-    """
-    if cache is None or not cache.matches(points):
-        return from_points(points)
-    same = jnp.array_equal(points, cache.points)
-    return lax.cond(same, lambda: from_values(cache.values), lambda: from_points(points))

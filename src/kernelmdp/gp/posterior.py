@@ -15,6 +15,7 @@ from kernelmdp.errors import (
     ShapeError,
     UnknownPropertyError,
 )
+from kernelmdp.gp.basis_cache import compressed
 from kernelmdp.gp.engine import Engine
 from kernelmdp.gp.exact_engine import ExactEngine
 from kernelmdp.gp.mean_functions import Mean
@@ -272,9 +273,9 @@ class Posterior(Module):
     def cache_at(self, points: Any, *, moments: bool = False) -> "Posterior":
         """Cache values at points that a planner evaluates every time.
 
-        The cache has n × rank numbers. Predictions elsewhere are unchanged. With ``moments``,
-        ``condition`` keeps means and standard deviations at the points up to date, at cost
-        n × rank for each new row, and ``predict`` only reads them.
+        The cache has n × rank numbers, and far fewer for a large grid. Predictions elsewhere are
+        unchanged. With ``moments``, ``condition`` keeps means and standard deviations at the points
+        up to date, at cost n × rank or less for each new row, and ``predict`` only reads them.
 
         Args:
             points: The points, (n, d).
@@ -284,7 +285,8 @@ class Posterior(Module):
             The same posterior, faster at exactly these points.
         """
         z = self._points("points", points)
-        pairs = zip(self.engines, _cache_at(self, z), strict=True)
+        caches = [compressed(cache) for cache in _cache_at(self, z)]
+        pairs = zip(self.engines, caches, strict=True)
         engines = tuple(
             engine if cache is None else engine.with_cache(cache) for engine, cache in pairs
         )

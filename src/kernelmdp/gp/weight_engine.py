@@ -12,7 +12,7 @@ update costs 6 h r² flops, all in matrix products, independently of the number 
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -21,7 +21,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from kernelmdp.gp.basis import Basis, BasisCache, MomentCache, from_cache
+from kernelmdp.gp.basis import Basis
+from kernelmdp.gp.basis_cache import BasisCache, MomentCache, PointCache, from_cache
 from kernelmdp.gp.engine import Engine, PosteriorFunction
 from kernelmdp.numerics.factorisation import (
     cholesky,
@@ -42,8 +43,6 @@ MANY = 2
 PANELS = 4
 #: Smallest rank for panels. Below it they cost more than they save.
 LARGE = 400
-#: Number of cached values treated at once, which bounds the memory of intermediate arrays.
-ENTRIES = 2**23
 
 
 class WeightFunction(PosteriorFunction):
@@ -57,15 +56,17 @@ class WeightFunction(PosteriorFunction):
 
     basis: Basis
     coefficients: Float[Array, "r p"]
-    cache: BasisCache | None = None
+    cache: PointCache | None = None
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         def compute(x: Array) -> Array:
             return map_chunks(lambda z: self.basis(z) @ self.coefficients, x, 4 * CHUNK)
 
-        return from_cache(self.cache, points, lambda values: values @ self.coefficients, compute)
+        return from_cache(
+            self.cache, points, lambda cache: cache.product(self.coefficients), compute
+        )
 
-    def with_cache(self, cache: BasisCache | None) -> "WeightFunction":
+    def with_cache(self, cache: PointCache | None) -> "WeightFunction":
         return replace_fields(self, cache=cache)
 
 
@@ -89,7 +90,7 @@ class WeightEngine(Engine):
     accumulated_gain: Float[Array, ""]
     count: Int[Array, ""]
     lower: bool = eqx.field(static=True)
-    cache: BasisCache | None = None
+    cache: PointCache | None = None
     moment_cache: MomentCache | None = None
 
     @staticmethod
@@ -133,7 +134,7 @@ class WeightEngine(Engine):
             after = dataclasses.replace(after, root=triangular_root(after.root), lower=True)
         if self.cache is None or self.moment_cache is None:
             return after
-        return dataclasses.replace(after, moment_cache=after._moments_of(self.cache.values))
+        return dataclasses.replace(after, moment_cache=after._moments_of(self.cache))
 
     def _condition(
         self,
@@ -156,9 +157,9 @@ class WeightEngine(Engine):
         if moments is not None and self.cache is not None:
             # Σ' = Σ − gain gainᵀ: a rank-h update of every cached point, at a cost that does not
             # depend on the number of earlier rows.
-            change = self.cache.values @ gain_matrix
-            variance = jnp.maximum(moments.variance - jnp.sum(change**2, axis=1), 0.0)
-            moments = MomentCache(moments.mean + change @ residual, variance)
+            rise, decrease = self.cache.changes(gain_matrix, residual)
+            variance = jnp.maximum(moments.variance - decrease, 0.0)
+            moments = MomentCache(moments.mean + rise, variance)
         return WeightEngine(
             basis=self.basis,
             root=self.root - gain_matrix @ shrunk,
@@ -172,37 +173,31 @@ class WeightEngine(Engine):
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-        return from_cache(
-            self.cache,
-            points,
-            self._cached_moments,
-            lambda x: self._moments(x, self.basis, CHUNK),
-        )
+        return from_cache(self.cache, points, self._cached_moments, self._moments_at)
 
-    def _cached_moments(self, values: Float[Array, "n r"]) -> tuple[Array, Array]:
-        if self.moment_cache is not None:
-            return self.moment_cache.mean, self.moment_cache.variance
-        moments = self._moments_of(values)
+    def _cached_moments(self, cache: PointCache) -> tuple[Array, Array]:
+        moments = self.moment_cache or self._moments_of(cache)
         return moments.mean, moments.variance
 
-    def _moments_of(self, values: Float[Array, "n r"]) -> MomentCache:
-        return MomentCache(*self._moments(values, lambda v: v, ENTRIES // self.root.shape[0]))
+    def _moments_of(self, cache: PointCache) -> MomentCache:
+        return MomentCache(*cache.moments(self.weights, *self._root_for(cache.points.shape[0])))
 
-    def _moments(
-        self, rows: Float[Array, "n c"], basis: Callable[[Array], Array], size: int
-    ) -> tuple[Array, Array]:
-        """Means and variances, ``size`` rows at a time; ``basis`` computes their basis values."""
-        # For many points a triangular root pays off: it costs r³ once and saves 40 % of N r².
-        rank = self.root.shape[0]
-        many = rows.shape[0] >= 4 * MANY * rank and rank >= LARGE
-        root = triangular_root(self.root) if many and not self.lower else self.root
-        panels = PANELS if rank >= LARGE and (many or self.lower) else 1
+    def _moments_at(self, points: Float[Array, "n d"]) -> tuple[Array, Array]:
+        root, panels = self._root_for(points.shape[0])
 
         def moments(chunk: Array) -> tuple[Array, Array]:
-            values = basis(chunk)
+            values = self.basis(chunk)
             return values @ self.weights, product_squared_lengths(values, root, panels)
 
-        return map_chunks(moments, rows, size)
+        return map_chunks(moments, points, CHUNK)
+
+    def _root_for(self, count: int) -> tuple[Array, int]:
+        """The root with which variances at so many points take least time, and its panels."""
+        # For many points a triangular root pays off: it costs r³ once and saves 40 % of N r².
+        rank = self.root.shape[0]
+        many = count >= 4 * MANY * rank and rank >= LARGE
+        root = triangular_root(self.root) if many and not self.lower else self.root
+        return root, PANELS if rank >= LARGE and (many or self.lower) else 1
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         rows = self.basis(points) @ self.root
@@ -213,7 +208,7 @@ class WeightEngine(Engine):
         # moments are then computed from the root each time.
         if self.cache is None or self.root.dtype != jnp.float64:
             return self
-        return dataclasses.replace(self, moment_cache=self._moments_of(self.cache.values))
+        return dataclasses.replace(self, moment_cache=self._moments_of(self.cache))
 
     def mean_function(self) -> PosteriorFunction:
         return WeightFunction(self.basis, self.weights)
@@ -262,13 +257,13 @@ class WeightEngine(Engine):
         return self.basis, self.root
 
     @property
-    def cached(self) -> BasisCache | None:
+    def cached(self) -> PointCache | None:
         return self.cache
 
     def cache_for(self, points: Float[Array, "n d"]) -> BasisCache:
         return BasisCache(points, map_chunks(self.basis, points, CHUNK))
 
-    def with_cache(self, cache: BasisCache | None) -> "WeightEngine":
+    def with_cache(self, cache: PointCache | None) -> "WeightEngine":
         return replace_fields(self, cache=cache)
 
     @property

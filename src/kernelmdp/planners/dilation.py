@@ -5,6 +5,7 @@ plausible next state (see ``optimism``).
 """
 
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from kernelmdp.mdp.model import Prediction
+from kernelmdp.mdp.state_grid import Stencil
 from kernelmdp.planners.lipschitz_envelope import offsets_by_length, padded
 from kernelmdp.planners.optimistic_backup import OptimisticBackup, running_maxima
 
@@ -22,13 +24,16 @@ RADIUS_STEPS = 6
 #: Number of sides above 0 along each of two axes. With m axes it is this to the power 2/m, so that
 #: the number of combinations stays about the same.
 SIDE_STEPS = 5
+#: Balls that reach less than this many cells from their centre are treated in smaller tables. After
+#: a few episodes all balls do. Tables for all balls would be mostly padding then.
+NEAR_CELLS = 8
 
 
 class _BallPositions(NamedTuple):
-    """Where to read the dilated tables: places, the radius below, the way to the next radius."""
+    """Where to read the dilated tables: places for the radius below and above, and the way."""
 
-    stencil: Any
-    size_index: Array
+    below: Stencil
+    above: Stencil
     fraction: Array
 
 
@@ -44,34 +49,40 @@ class BallBackup(OptimisticBackup):
 
     def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> _BallPositions:
         assert prediction.radius is not None
+        places = self.grid.stencil(prediction.state)
+        assert isinstance(places, Stencil)
+        size_index, fraction = _interpolated_size(sizes, prediction.radius)
+        table_size = math.prod(self.grid.lattice_shape)
+        # Tables of all radii are read as one, so that a place is one number.
+        below = places.indices + (size_index * table_size)[:, None]
         return _BallPositions(
-            self.grid.stencil(prediction.state), *_interpolated_size(sizes, prediction.radius)
+            Stencil(below, places.weights), Stencil(below + table_size, places.weights), fraction
         )
 
     def prepare(self, table: Float[Array, " M"], sizes: Array) -> Float[Array, "K M"]:
-        maxima, pads = self._range_maxima(table)
-        return self._dilated(maxima, pads, sizes)
+        steps = self.grid.spacing / np.array(self.metric)
+        return lax.cond(
+            sizes[-1] < NEAR_CELLS * float(np.min(steps)),
+            lambda u: self._dilated(u, sizes, NEAR_CELLS),
+            lambda u: self._dilated(u, sizes, None),
+            table,
+        )
 
     def read(self, prepared: Float[Array, "K M"], positions: _BallPositions) -> Float[Array, " n"]:
-        table_size = prepared.shape[1]
         flat = prepared.reshape(-1)
-        index = positions.stencil.indices + (positions.size_index * table_size)[:, None]
-        low = jnp.sum(flat[index] * positions.stencil.weights, axis=1)
-        high = jnp.sum(flat[index + table_size] * positions.stencil.weights, axis=1)
+        low, high = positions.below.read(flat), positions.above.read(flat)
         return low + positions.fraction * (high - low)
 
-    def _range_maxima(self, table: Array) -> tuple[Array, tuple[int, ...]]:
-        """Running maxima over 2^k nodes of the last axis, of the padded table."""
-        values, pads = padded(table, self.grid)
-        return running_maxima(values, self.grid.lattice_shape[-1] * 2 + 1), pads
-
-    def _dilated(self, maxima: Array, pads: tuple[int, ...], radii: Array) -> Array:
+    def _dilated(self, table: Array, radii: Array, cells: int | None) -> Array:
         """max of U over balls, as unions of chords along the last axis through nodes.
 
         On a chord U is piecewise linear, so its maximum is at a node or at an end of the chord.
         Both are read, and so are the ball's outermost points along the other axes. One loop over
         chords, nearest first, treats all radii. It stops when the largest ball has no more chords.
+        No ball reaches as far as ``cells`` cells.
         """
+        values, pads = padded(table, self.grid, cells)
+        maxima = running_maxima(values, 2 * pads[-1] + 1)
         shape = self.grid.lattice_shape
         steps = self.grid.spacing / np.array(self.metric)
         offsets, lengths = offsets_by_length(pads[:-1], steps[:-1])
@@ -185,7 +196,7 @@ class BoxBackup(OptimisticBackup):
                     positions.fractions[:, j] if side else 1 - positions.fractions[:, j]
                 )
             index = positions.stencil.indices + (table * table_size)[:, None]
-            total = total + weight * jnp.sum(flat[index] * positions.stencil.weights, axis=1)
+            total = total + weight * Stencil(index, positions.stencil.weights).read(flat)
         return total
 
     def _dilated_along(self, tables: Array, axis: int, sides: Array) -> Array:

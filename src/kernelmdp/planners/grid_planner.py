@@ -402,9 +402,15 @@ def _plan(
         if not prediction.certain and planner.envelope and not grid.states.finite:
             expected = lower_lipschitz_envelope(expected, grid, mdp.metric, mdp.lipschitz)
         table = optimistic_backup.prepare(expected, sizes)
-        later = optimistic_backup.read(table, positions)
-        later = later if continues is None else jnp.where(continues, later, 0.0)
-        values = (rewards + later).reshape(-1, action_count)
+
+        def with_later() -> Array:
+            later = optimistic_backup.read(table, positions)
+            return rewards + (later if continues is None else jnp.where(continues, later, 0.0))
+
+        # This branch is always taken. Without it the compiler reads the table again for each use of
+        # the values, and a plan takes half as long again. It removes other barriers.
+        values = jax.lax.cond(period >= 0, with_later, lambda: rewards)
+        values = values.reshape(-1, action_count)
         periods_left = (mdp.horizon - period).astype(values.dtype)
         low, high = (_times(periods_left, bound) for bound in mdp.reward_range)
         best = jnp.clip(jnp.max(values, axis=1), low, high)

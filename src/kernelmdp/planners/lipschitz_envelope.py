@@ -93,7 +93,9 @@ def _all_offsets(
     return lax.while_loop(can_matter, next_offset, start)[1].reshape(-1)
 
 
-def padded(table: Array, grid: StateGrid) -> tuple[Array, tuple[int, ...]]:
+def padded(
+    table: Array, grid: StateGrid, cells: int | None = None
+) -> tuple[Array, tuple[int, ...]]:
     """Pad a table of the lattice so that every offset can be read as a slice.
 
     A periodic axis gets half a turn at each end, another axis its whole length. Beyond a border the
@@ -103,6 +105,7 @@ def padded(table: Array, grid: StateGrid) -> tuple[Array, tuple[int, ...]]:
     Args:
         table: Values on the lattice, (M,).
         grid: The grid that defines the lattice.
+        cells: Longest offset along an axis that is read. None means every offset.
 
     Returns:
         The padded table, with one axis for each axis of the states, and the pad of each axis.
@@ -110,6 +113,7 @@ def padded(table: Array, grid: StateGrid) -> tuple[Array, tuple[int, ...]]:
     values = table.reshape(grid.lattice_shape)
     periodic = grid.states.periodic
     pads = tuple(n // 2 if j in periodic else n - 1 for j, n in enumerate(values.shape))
+    pads = pads if cells is None else tuple(min(pad, cells) for pad in pads)
     for j, pad in enumerate(pads):
         pad_widths = [(pad, pad) if i == j else (0, 0) for i in range(values.ndim)]
         values = jnp.pad(values, pad_widths, mode="wrap" if j in periodic else "edge")
