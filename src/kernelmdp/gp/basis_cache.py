@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from kernelmdp.numerics.factorisation import product_squared_lengths
+from kernelmdp.numerics.factorisation import orthonormal_span, product_squared_lengths
 from kernelmdp.numerics.modules import Module, map_chunks
 from kernelmdp.numerics.tracing import is_traced
 
@@ -281,8 +281,7 @@ def _span(values: np.ndarray, axis: int) -> np.ndarray:
     count = max(SPANNING_COLUMNS, 4 * rows.shape[0])
     if rows.shape[1] > count:
         rows = rows[:, np.random.default_rng(0).permutation(rows.shape[1])[:count]]
-    directions, sizes, _ = np.linalg.svd(rows, full_matrices=False)
-    return directions[:, sizes > SINGULAR_SHARE * sizes[0]]
+    return orthonormal_span(rows, SINGULAR_SHARE)
 
 
 def _contracted(values: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:

@@ -102,6 +102,20 @@ def triangular_root(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return jnp.linalg.qr(root.T, mode="r").T
 
 
+def orthonormal_span(columns: Float[np.ndarray, "n k"], share: float) -> Float[np.ndarray, "n r"]:
+    """Return orthonormal directions that span the columns of a matrix.
+
+    Args:
+        columns: The matrix, (n, k), of NumPy.
+        share: Directions are left out if their singular value is at most this share of the largest.
+
+    Returns:
+        The directions as columns, (n, r).
+    """
+    directions, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    return directions[:, sizes > share * sizes[0]]
+
+
 def product_squared_lengths(
     rows: Float[Array, "k n"], factor: Float[Array, "n n"], panels: int
 ) -> Float[Array, " k"]:
