@@ -36,6 +36,9 @@ ROUNDING_POINTS = 256
 LITTLE = 1e-8
 #: Jitter added in that case, as a share of κ.
 JITTER = 1e-10
+#: Relative error of a standard deviation that an automatic choice may make to save time. The error
+#: of a compiled kernel has the same size: its default tolerance is a thousandth of λ.
+STD_TOLERANCE = 0.005
 
 
 def posterior(
@@ -138,6 +141,7 @@ def posterior(
         rank=max(result.rank for result in built),
         error=max(result.error for result in built),
         error_kind=max((result.error_kind for result in built), key=kinds.index),
+        std_tolerance=STD_TOLERANCE if engine == "auto" else 0.0,
     )
 
 

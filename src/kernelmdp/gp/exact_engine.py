@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from kernelmdp.gp.basis import Basis, prior_basis
 from kernelmdp.gp.engine import Engine, PosteriorFunction
+from kernelmdp.gp.rounded_solves import checked_moments, worthwhile
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.factorisation import (
@@ -200,6 +201,20 @@ class ExactEngine(Engine):
             return solved.T @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=0)
 
         return map_chunks(moments, points, max(CHUNK, ENTRIES // self.capacity))
+
+    def prediction(
+        self, points: Float[Array, "n d"], tolerance: float
+    ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+        double = self.factor.dtype == jnp.float64
+        if tolerance == 0 or not (double and worthwhile(self.capacity, points.shape[0])):
+            return self.moments(points)
+        is_data = self._is_data
+
+        def kernel_rows(z: Array) -> tuple[Array, Array]:
+            return gram(self.kernel, z, self.points) * is_data[None], self.prior_variance(z)
+
+        smallest = jnp.min(jnp.where(is_data > 0, self.noise, jnp.inf))
+        return checked_moments(self.factor, smallest, self.whitened, kernel_rows, points, tolerance)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         solved = self._solved(points)
