@@ -1,6 +1,6 @@
-"""kernelmdp as a contender, and two probes that need a fresh process: memory and retraces.
+"""kernelmdp as a contender, and probes that need a fresh process: memory and retraces.
 
-`python ours.py memory` and `python ours.py retraces` print one line of JSON each.
+`python ours.py memory`, `... large` and `... retraces` print one line of JSON each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from problem import APPENDED, DIMENSION, LENGTHSCALE, NOISE_VARIANCE, Array, Contender, target
+from problem import (
+    APPENDED,
+    DIMENSION,
+    LARGEST,
+    LENGTHSCALE,
+    NOISE_VARIANCE,
+    Array,
+    Contender,
+    data,
+    target,
+)
+
+LARGE_PREDICTED = 1_000  # points predicted from the largest exact posterior
 
 
 def prior(**options: Any) -> Any:
@@ -116,6 +128,27 @@ def memory(calls: int = 2_000) -> dict[str, Any]:
     }
 
 
+def large(points: int = LARGEST) -> dict[str, Any]:
+    """Peak resident memory of the exact posterior of many points, and of a prediction from it."""
+    import time
+
+    known = data(points)
+    posterior = prior(engine="exact")
+    begin = time.perf_counter()
+    posterior = posterior.condition(known.X, known.y)
+    conditioned = time.perf_counter()
+    mean, _ = posterior.predict(known.Z[:LARGE_PREDICTED])
+    predicted = np.asarray(mean)
+    return {
+        "points": points,
+        **_peak_bytes(),
+        "condition_seconds": conditioned - begin,
+        "predicted": LARGE_PREDICTED,
+        "predict_seconds": time.perf_counter() - conditioned,
+        "mean_error": float(np.abs(predicted - target(known.Z[:LARGE_PREDICTED])).max()),
+    }
+
+
 def retraces(calls: int = 200) -> dict[str, Any]:
     """Compilations and traces after the second of many episodes of condition, predict, draw."""
     import jax
@@ -145,4 +178,5 @@ def retraces(calls: int = 200) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"memory": memory, "retraces": retraces}[sys.argv[1]]()))
+    probes = {"memory": memory, "large": large, "retraces": retraces}
+    print(json.dumps(probes[sys.argv[1]]()))

@@ -1,5 +1,6 @@
 """What users may rely on: clear errors before anything changes, no retraces, bounded memory."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,11 @@ import kernelmdp as km
 from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
 from kernelmdp.gp.inducing_engine import ARDKernels, inducing_posterior
 
+from .dense import Dense, assert_matches
+
 BOX = km.Box([0.0, 0.0], [1.0, 1.0])
+#: By its name in the package, the module is hidden behind the function.
+POSTERIORS = importlib.import_module("kernelmdp.gp.posterior")
 
 
 def make(engine="compiled", text="se(0.5)", **kwargs):
@@ -172,3 +177,36 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     )
     assert int(done.stdout) < 2**20  # KiB
+
+
+def test_a_large_first_batch_is_conditioned_on_in_place(monkeypatch):
+    # Several tiles and panels, and a last tile that is not full.
+    monkeypatch.setattr(POSTERIORS, "LARGE_BATCH", 300)
+    monkeypatch.setattr("kernelmdp.gp.large_batches.TILE", 128)
+    monkeypatch.setattr("kernelmdp.numerics.factorisation.PANEL", 96)
+    rng = np.random.default_rng(0)
+    points, targets, queries = rng.random((333, 2)), rng.standard_normal(333), rng.random((40, 2))
+    for text, values in (
+        ("se(0.5)", targets),
+        ("se(0.5) @ coregional([[1.0, 0.2], [0.2, 1.0]])", np.stack([targets, -targets], axis=1)),
+    ):
+        after = make("exact", text).condition(points, values)
+        assert after.count == 333
+        oracle = Dense(km.kernel(text), points, values, 0.1, queries)
+        assert_matches(after, oracle, queries, 1e-8)
+        factor = np.asarray(after.engines[0].factor)
+        np.testing.assert_array_equal(factor, np.tril(factor))
+        more = after.condition(points[:20], values[:20])
+        together = np.concatenate([points, points[:20]]), np.concatenate([values, values[:20]])
+        assert_matches(more, Dense(km.kernel(text), *together, 0.1, queries), queries, 1e-8)
+
+
+def test_a_large_batch_without_positive_definiteness_is_an_error(monkeypatch):
+    monkeypatch.setattr(POSTERIORS, "LARGE_BATCH", 30)
+    bad = km.kernels.Function(
+        lambda x, y: -jax.numpy.dot(x, y), name="negative", variance_bound=1.0
+    )
+    posterior = km.gp.posterior(bad, noise_variance=0.1, dimension=2)
+    with pytest.raises(km.errors.PositiveDefiniteError):
+        posterior.condition(np.random.default_rng(0).random((40, 2)), np.ones(40))
+    assert posterior.count == 0

@@ -15,6 +15,7 @@ from kernelmdp.gp.basis import FeatureBasis, NystromBasis
 from kernelmdp.gp.compilation import compile_kernel
 from kernelmdp.gp.engine import Engine
 from kernelmdp.gp.exact_engine import ExactEngine
+from kernelmdp.gp.few_data import FewData
 from kernelmdp.gp.mean_functions import as_mean
 from kernelmdp.gp.output_layouts import DenseLayout, Layout, RotatedLayout, SharedLayout
 from kernelmdp.gp.posterior import Posterior
@@ -36,6 +37,9 @@ ROUNDING_POINTS = 256
 LITTLE = 1e-8
 #: Jitter added in that case, as a share of κ.
 JITTER = 1e-10
+#: Relative error of a standard deviation that an automatic choice may make to save time. The error
+#: of a compiled kernel has the same size: its default tolerance is a thousandth of λ.
+STD_TOLERANCE = 0.005
 
 
 def posterior(
@@ -54,7 +58,8 @@ def posterior(
 
     A kernel of finite rank uses its features. Any other kernel is compiled on ``domain`` to finite
     rank, if that takes at most ``rank_limit`` centres. Otherwise the exact engine is used.
-    ``posterior.engine`` says which one.
+    ``posterior.engine`` says which one. While data are fewer than the rank of a kernel compiled
+    automatically, ``predict`` at many points uses the data instead, which is faster.
 
     Args:
         kernel: The kernel, of one or several outputs.
@@ -124,6 +129,16 @@ def posterior(
         names = {"exact"}
     name = "compiled" if "compiled" in names else names.pop()
     kinds = ["exact", "certified", "empirical"]
+    few_data = None
+    automatic = engine == "auto" and names == {"compiled"} and precision == jnp.float64
+    if automatic and float(jnp.min(noise)) >= LITTLE * largest:  # a factor needs no jitter
+        few_data = FewData.room(
+            tuple(result.kernel for result in built),
+            min(result.rank for result in built),
+            layout.rows_per_point,
+            dimension,
+            outputs,
+        )
     return Posterior(
         kernel=kernel,
         layout=_cast(layout, precision),
@@ -138,6 +153,8 @@ def posterior(
         rank=max(result.rank for result in built),
         error=max(result.error for result in built),
         error_kind=max((result.error_kind for result in built), key=kinds.index),
+        std_tolerance=STD_TOLERANCE if engine == "auto" else 0.0,
+        few_data=few_data,
     )
 
 
@@ -155,6 +172,7 @@ class _BuiltEngine(NamedTuple):
     rank: float
     error: float
     error_kind: str
+    kernel: Kernel
 
 
 def _cast(tree: Any, dtype: Any) -> Any:
@@ -180,16 +198,17 @@ def _build_engine(part: IndependentPart, engine: str, settings: _Settings) -> _B
     kernel = _cast(part.kernel, dtype)
     rank = kernel.feature_count(dimension)
     deviation = math.sqrt(scale)
+    scaled = kernel if scale == 1.0 else _cast(kernel * scale, dtype)
     if engine == "finite rank" and rank == math.inf:
         raise ArgumentError("engine", "'compiled' or 'exact' for a kernel of infinite rank", engine)
     if kernel.cell_count is not None and engine in ("auto", "finite rank"):
         variance = scale * kernel.variance(jnp.zeros(dimension, dtype))
         table = TableEngine.prior(kernel, jnp.asarray(variance, dtype), part.copies)
-        return _BuiltEngine(table, "finite rank", rank, 0.0, "exact")
+        return _BuiltEngine(table, "finite rank", rank, 0.0, "exact", scaled)
     if rank <= rank_limit and engine in ("auto", "finite rank"):
         root = deviation * jnp.eye(int(rank), dtype=dtype)
         weights = WeightEngine.prior(FeatureBasis(kernel), root, part.copies)
-        return _BuiltEngine(weights, "finite rank", rank, 0.0, "exact")
+        return _BuiltEngine(weights, "finite rank", rank, 0.0, "exact", scaled)
     if engine == "compiled" and domain is None:
         raise ArgumentError("domain", "a domain to compile the kernel on", None)
     if engine in ("auto", "compiled") and domain is not None:
@@ -208,10 +227,9 @@ def _build_engine(part: IndependentPart, engine: str, settings: _Settings) -> _B
             if dtype != jnp.float64:
                 # Rounding is larger than the compilation error, and is measured, not proved.
                 error, kind = error + _rounding_error(weights, part.kernel, domain, scale), MEASURED
-            return _BuiltEngine(weights, "compiled", compiled.rank, error, kind)
-    scaled = kernel if scale == 1.0 else _cast(kernel * scale, dtype)
+            return _BuiltEngine(weights, "compiled", compiled.rank, error, kind, scaled)
     exact = ExactEngine.prior(scaled, dimension, part.copies, dtype)
-    return _BuiltEngine(exact, "exact", rank, 0.0, "exact")
+    return _BuiltEngine(exact, "exact", rank, 0.0, "exact", scaled)
 
 
 def _rounding_error(weights: WeightEngine, kernel: Kernel, domain: Domain, scale: float) -> float:

@@ -15,6 +15,8 @@ from jaxtyping import Array, Float, Int
 
 from kernelmdp.gp.basis import Basis, prior_basis
 from kernelmdp.gp.engine import Engine, PosteriorFunction
+from kernelmdp.gp.large_batches import kernel_factor
+from kernelmdp.gp.rounded_solves import checked_moments, worthwhile
 from kernelmdp.kernels import Kernel
 from kernelmdp.kernels.base import gram, variances
 from kernelmdp.numerics.factorisation import (
@@ -34,8 +36,8 @@ STEP = 128
 BULK = 16
 #: Smallest number of points predicted at once: enough for a substitution at full speed.
 CHUNK = 256
-#: Number of entries of the kernel matrix in one chunk, which bounds memory.
-ENTRIES = 2**22
+#: Number of entries of the kernel matrix in one chunk: 8 MB, so that a loop reuses fast memory.
+ENTRIES = 2**20
 #: Jitter in joint draws of noiseless values, as a share of the largest variance.
 JITTER = 1e-10
 
@@ -126,6 +128,40 @@ class ExactEngine(Engine):
             count=jnp.zeros((), jnp.int32),
         )
 
+    @staticmethod
+    def from_rows(
+        kernel: Kernel,
+        points: Float[Array, "c d"],
+        targets: Float[Array, "c p"],
+        noise: Float[Array, " c"],
+        count: Int[Array, ""],
+    ) -> "ExactEngine":
+        """Make an engine from all its rows at once. It can be traced.
+
+        Args:
+            kernel: k.
+            points: Observed points, with padding.
+            targets: Observations, with padding.
+            noise: Noise variances, with padding.
+            count: The number of rows that are not padding.
+
+        Returns:
+            The engine, without room for more rows.
+        """
+        is_data = jnp.arange(points.shape[0], dtype=count.dtype) < count
+        both = is_data[:, None] & is_data[None, :]
+        noise = jnp.where(is_data, noise, 1)
+        factor = cholesky(jnp.where(both, gram(kernel, points, points), 0) + jnp.diag(noise))
+        whitened = solve_lower(factor, jnp.where(is_data[:, None], targets, 0))
+        return ExactEngine(
+            kernel=kernel,
+            points=points,
+            noise=noise,
+            factor=factor,
+            whitened=whitened,
+            count=count,
+        )
+
     @property
     def capacity(self) -> int:
         """The number of rows for which there is room."""
@@ -148,6 +184,35 @@ class ExactEngine(Engine):
             factor=_grown(self.factor, capacity),
             whitened=jnp.pad(self.whitened, ((0, padding), (0, 0))),
             count=self.count,
+        )
+
+    def condition_in_place(
+        self, points: Float[Array, "h d"], targets: Float[Array, "h p"], noise: Float[Array, " h"]
+    ) -> "ExactEngine":
+        """Condition an engine without data on many rows, in memory for one factor.
+
+        The program of ``condition`` needs several matrices of the factor's size. This runs outside
+        programs; see ``large_batches``.
+
+        Args:
+            points: Points x, (h, d).
+            targets: Observations, (h, p).
+            noise: Noise variances, (h,).
+
+        Returns:
+            The engine. Its factor is NaN if positive definiteness was lost.
+        """
+        rows = points.shape[0]
+        padding = -rows % BULK
+        factor = kernel_factor(self.kernel, points, noise, rows + padding)
+        right = jnp.pad(targets, ((0, padding), (0, 0)))
+        return ExactEngine(
+            kernel=self.kernel,
+            points=jnp.pad(points, ((0, padding), (0, 0))),
+            noise=jnp.pad(noise, (0, padding), constant_values=1),
+            factor=factor,
+            whitened=_whitened(factor, right),
+            count=jnp.full((), rows, jnp.int32),
         )
 
     @property
@@ -200,6 +265,20 @@ class ExactEngine(Engine):
             return solved.T @ self.whitened, self.prior_variance(z) - jnp.sum(solved**2, axis=0)
 
         return map_chunks(moments, points, max(CHUNK, ENTRIES // self.capacity))
+
+    def prediction(
+        self, points: Float[Array, "n d"], tolerance: float
+    ) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+        double = self.factor.dtype == jnp.float64
+        if tolerance == 0 or not (double and worthwhile(self.capacity, points.shape[0])):
+            return self.moments(points)
+        is_data = self._is_data
+
+        def kernel_rows(z: Array) -> tuple[Array, Array]:
+            return gram(self.kernel, z, self.points) * is_data[None], self.prior_variance(z)
+
+        smallest = jnp.min(jnp.where(is_data > 0, self.noise, jnp.inf))
+        return checked_moments(self.factor, smallest, self.whitened, kernel_rows, points, tolerance)
 
     def covariance(self, points: Float[Array, "n d"]) -> Float[Array, "n n"]:
         solved = self._solved(points)
@@ -278,3 +357,8 @@ class ExactEngine(Engine):
 def _grown(factor: Float[Array, "c c"], capacity: int) -> Float[Array, "C C"]:
     """The factor extended by an identity, in one program, so that it is allocated only once."""
     return lax.dynamic_update_slice(jnp.eye(capacity, dtype=factor.dtype), factor, (0, 0))
+
+
+@jit
+def _whitened(factor: Array, targets: Array) -> Array:
+    return solve_lower(factor, targets)

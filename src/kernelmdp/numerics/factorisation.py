@@ -10,12 +10,16 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from kernelmdp.errors import PositiveDefiniteError
 from kernelmdp.numerics.tracing import is_traced
 from kernelmdp.types import Square
+
+#: Number of columns that ``cholesky_in_place`` treats at once. Its memory is proportional to it.
+PANEL = 512
 
 
 def cholesky(matrix: Square) -> Square:
@@ -28,6 +32,34 @@ def cholesky(matrix: Square) -> Square:
         The factor C, (n, n); NaN if the matrix is not positive definite.
     """
     return jnp.linalg.cholesky(matrix, symmetrize_input=False)
+
+
+def cholesky_in_place(matrix: np.ndarray) -> bool:
+    """Replace the lower triangle of a symmetric matrix by its Cholesky factor.
+
+    It is for matrices so large that a copy may not fit into memory. Panels of columns are updated
+    from those to the left of them. Besides the matrix, memory for some panels is needed.
+
+    Args:
+        matrix: A NumPy array stored by rows, (n, n). Its upper triangle is not read or changed,
+            except near the diagonal, where it becomes 0.
+
+    Returns:
+        Whether the matrix is positive definite. If it is not, the array holds no factor.
+    """
+    for start in range(0, len(matrix), PANEL):
+        stop = min(start + PANEL, len(matrix))
+        left = matrix[start:stop, :start]
+        panel = matrix[start:, start:stop]
+        panel -= matrix[start:, :start] @ left.T
+        try:
+            corner = np.linalg.cholesky(panel[: stop - start])
+        except np.linalg.LinAlgError:
+            return False
+        panel[: stop - start] = corner
+        below = panel[stop - start :]
+        below[:] = scipy.linalg.solve_triangular(corner, below.T, lower=True).T
+    return True
 
 
 def solve_lower(factor: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
