@@ -108,3 +108,11 @@ def test_by_name_and_inside_jit_all_is_in_64_bits():
     automatic = posterior(kernel, 0.01, points, targets)
     traced = jax.jit(lambda z: automatic.predict(z)[1])(queries)
     np.testing.assert_allclose(traced, oracle, rtol=1e-9)
+
+
+def test_agents_and_careful_users_have_no_such_error():
+    """Claims about confidence sets allow no error of a std that is not accounted for."""
+    learned = km.PSRL("rkhs", seed=0).learner.beliefs(km.PSRL("rkhs", seed=0).state)
+    assert learned.reward.std_tolerance == learned.transition.std_tolerance == 0
+    with pytest.raises(km.errors.ArgumentError, match="std_tolerance: expected at least 0"):
+        km.gp.posterior(km.kernel("se"), noise_variance=0.1, domain=BOX, std_tolerance=-0.1)

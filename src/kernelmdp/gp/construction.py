@@ -52,6 +52,7 @@ def posterior(
     engine: str = "auto",
     tolerance: float | None = None,
     rank_limit: int = RANK_LIMIT,
+    std_tolerance: float | None = None,
     dtype: Any = "float64",
 ) -> Posterior:
     """Make the prior GP(mean, kernel), which you can condition on data.
@@ -70,6 +71,8 @@ def posterior(
         engine: "auto", "exact", "finite rank" or "compiled".
         tolerance: The error allowed for a compiled kernel; by default a thousandth of λ.
         rank_limit: The largest rank of a compiled kernel.
+        std_tolerance: The largest relative error of a standard deviation that ``predict`` may make
+            to save time. The default is 0.005 if the engine is "auto", else 0.
         dtype: "float64" or "float32".
 
     Returns:
@@ -88,6 +91,10 @@ def posterior(
     0.98 0.10 compiled 2
     """
     engine = choice("engine", engine, ENGINES)
+    if std_tolerance is None:
+        std_tolerance = STD_TOLERANCE if engine == "auto" else 0.0
+    if not 0 <= std_tolerance < 1:
+        raise ArgumentError("std_tolerance", "at least 0 and below 1", std_tolerance)
     precision = as_dtype(dtype)
     if not isinstance(kernel, KernelBase):
         raise ArgumentError(
@@ -131,7 +138,8 @@ def posterior(
     kinds = ["exact", "certified", "empirical"]
     few_data = None
     automatic = engine == "auto" and names == {"compiled"} and precision == jnp.float64
-    if automatic and float(jnp.min(noise)) >= LITTLE * largest:  # a factor needs no jitter
+    needs_jitter = float(jnp.min(noise)) < LITTLE * largest
+    if automatic and std_tolerance and not needs_jitter:
         few_data = FewData.room(
             tuple(result.kernel for result in built),
             min(result.rank for result in built),
@@ -153,7 +161,7 @@ def posterior(
         rank=max(result.rank for result in built),
         error=max(result.error for result in built),
         error_kind=max((result.error_kind for result in built), key=kinds.index),
-        std_tolerance=STD_TOLERANCE if engine == "auto" else 0.0,
+        std_tolerance=std_tolerance,
         few_data=few_data,
     )
 

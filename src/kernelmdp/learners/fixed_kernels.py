@@ -175,6 +175,7 @@ def prior_beliefs(
             noise_variance=variance,
             domain=problem.points,
             tolerance=share * float(np.min(variance)),
+            std_tolerance=0.0,  # what is claimed of confidence sets allows no other error
         )
 
     m, d = problem.mean_dimension, problem.points.dimension

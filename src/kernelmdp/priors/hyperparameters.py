@@ -127,7 +127,11 @@ class Hyperparameters(Prior):
         noise_variance = before.noise_variance
         tolerance = ACCURACY * float(np.min(np.asarray(noise_variance)))
         after = posterior(
-            kernel, noise_variance=noise_variance, domain=before.domain, tolerance=tolerance
+            kernel,
+            noise_variance=noise_variance,
+            domain=before.domain,
+            tolerance=tolerance,
+            std_tolerance=before.std_tolerance,
         )
         cached = before.engines[0].cached
         return after if cached is None else after.cache_at(cached.points)
