@@ -19,7 +19,7 @@ from kernelmdp.gp.fitting import (
     objective,
     prior_median,
 )
-from kernelmdp.gp.inducing_engine import ARDKernels
+from kernelmdp.gp.inducing_posterior import ARDKernels
 from kernelmdp.gp.laplace import parameter_law
 from kernelmdp.gp.row_selection import spread_rows
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.gp.inducing_engine import ARDKernels, inducing_posterior, select_inducing_points
+from kernelmdp.gp.inducing_posterior import ARDKernels, inducing_posterior, select_inducing_points
 from kernelmdp.numerics.modules import replace_fields
 
 from .dense import Projected, assert_matches

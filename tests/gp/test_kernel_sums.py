@@ -7,7 +7,7 @@ import pytest
 
 from kernelmdp.gp.ard import ARDKernels
 from kernelmdp.gp.fit_config import INDUCING
-from kernelmdp.gp.inducing_engine import inducing_posterior
+from kernelmdp.gp.inducing_posterior import inducing_posterior
 from kernelmdp.gp.kernel_families import BatchedKernels
 from kernelmdp.numerics.jacobians import call_with_jacobian
 

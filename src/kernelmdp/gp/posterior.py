@@ -207,9 +207,8 @@ class Posterior(Module):
         """
         z = self._points("points", points)
         tolerance = 0.0 if is_traced(z, self.engines[0].count) else self.std_tolerance
-        few = None if tolerance == 0 or z.shape[0] < POINTS else self.few_data
-        if any(engine.cached is not None for engine in self.engines):
-            few = None
+        is_cached = any(engine.cached is not None for engine in self.engines)
+        few = self.few_data if tolerance and z.shape[0] >= POINTS and not is_cached else None
         tier = None if few is None else few.tier(self.count, self.layout.rows_per_point)
         mean, std, lowest = _predict(self._without_data(), z, tolerance, few, tier)
         if self.engine == "exact" and not is_traced(lowest):
@@ -438,9 +437,8 @@ def _predict(
     variance = layout.variances([variances for _, variances in moments])
     lowest = jnp.min(variance, initial=0.0)
     priors = [engine.prior_variance(rows) for engine in posterior.engines]
-    prior_variances = [prior for prior in priors if prior is not None]
-    if prior_variances:
-        largest = jnp.stack([jnp.max(prior, initial=0.0) for prior in prior_variances])
+    if known := [prior for prior in priors if prior is not None]:
+        largest = jnp.stack([jnp.max(prior, initial=0.0) for prior in known])
         lowest = lowest / jnp.maximum(jnp.max(largest), jnp.finfo(z.dtype).tiny)
     std = jnp.sqrt(jnp.maximum(variance, 0))
     return (mean[:, 0], std[:, 0], lowest) if posterior.scalar else (mean, std, lowest)

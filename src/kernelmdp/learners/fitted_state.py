@@ -12,8 +12,8 @@ from jaxtyping import Float
 
 from kernelmdp.confidence import Beliefs
 from kernelmdp.gp import Posterior
-from kernelmdp.gp.inducing_engine import inducing_posterior
 from kernelmdp.gp.inducing_points import select_inducing_points
+from kernelmdp.gp.inducing_posterior import inducing_posterior
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.laplace import ParameterLaw
 from kernelmdp.gp.mean_functions import TrendMean

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jaxlib
 import numpy as np
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
 
 from kernelmdp.numerics.compiled_programs import COMPILATIONS, processor_name
+from kernelmdp.numerics.factorisation import cholesky
 
 #: Packages whose classes and functions may be part of an argument. Their versions, or the source of
 #: this library, are part of a program's name.
@@ -163,7 +163,7 @@ def _unflattened(program: Callable[..., Any], result: Any) -> Callable[[list[Any
 @functools.cache
 def _load_matrix_libraries() -> None:
     """Make JAX load LAPACK, as it does when it traces a decomposition. Read programs call it."""
-    jax.jit(jnp.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), np.float64))
+    jax.jit(cholesky).lower(jax.ShapeDtypeStruct((1, 1), np.float64))
 
 
 def _environment() -> bytes:

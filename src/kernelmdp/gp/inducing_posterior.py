@@ -1,0 +1,111 @@
+"""Posteriors of data on inducing points, for kernels that are fitted to the data."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from kernelmdp.gp.ard import ARDKernels
+from kernelmdp.gp.fit_config import INDUCING, InducingConfig
+from kernelmdp.gp.inducing_engine import InducingEngine
+from kernelmdp.gp.inducing_points import select_inducing_points
+from kernelmdp.gp.kernel_families import BatchedKernels
+from kernelmdp.gp.mean_functions import as_mean
+from kernelmdp.gp.output_layouts import ColumnLayout
+from kernelmdp.gp.posterior import Posterior
+from kernelmdp.kernels import Independent
+from kernelmdp.numerics.modules import matrix_jit, quick_jit
+from kernelmdp.numerics.tracing import as_array
+
+__all__ = ["ARDKernels", "inducing_posterior", "select_inducing_points"]
+
+
+def inducing_posterior(
+    kernels: BatchedKernels,
+    inducing_points: Any,
+    used: Any,
+    points: Any,
+    targets: Any,
+    *,
+    scalar: bool,
+    block: int,
+    config: InducingConfig = INDUCING,
+) -> Posterior:
+    """Make the posterior of data on inducing points.
+
+    Rows are absorbed in blocks, so no shape depends on their number. The posterior's ``error`` is
+    infinite and of the kind "inducing": no bound of the approximation error is known, so nothing
+    that needs one may be claimed. ``error`` is the same for few data, because programs are compiled
+    for it; ``InducingEngine.complete`` tells whether the posterior is exact. Draws are approximate.
+    Joint draws at points (``sample_at``) have the law of this posterior.
+
+    Args:
+        kernels: Kernels and noise of the m outputs.
+        inducing_points: Data points (R, d), and any numbers in rows that are not used.
+        used: 1 for each inducing point in use, else 0; shape (R,).
+        points: Observed points, (n, d).
+        targets: Observed values, (n, m).
+        scalar: Whether values have shape (n,) and not (n, 1).
+        block: The number of rows absorbed at once.
+        config: Numerical settings.
+
+    Returns:
+        A posterior whose ``engine`` is "inducing" and whose ``rank`` is R.
+
+    >>> import jax
+    >>> one = jnp.ones(1)
+    >>> kernels = ARDKernels(jnp.array([[0.5]]), one, jnp.full(1, 0.1), one, angles=())
+    >>> line = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> posterior = inducing_posterior(
+    ...     kernels, line[::5], np.ones(4), line, np.sin(line), scalar=True, block=16
+    ... )
+    >>> posterior.engine, posterior.error_kind, posterior.count
+    ('inducing', 'inducing', 20)
+    >>> posterior.sample(key=jax.random.key(0)).exact
+    False
+    """
+    engine = _prior(kernels, as_array(inducing_points), as_array(used), config)
+    x, y = np.asarray(points, float), np.asarray(targets, float)
+    for start in range(0, len(x), block):
+        block_x, block_y = x[start : start + block], y[start : start + block]
+        padding = block - len(block_x)
+        counted = np.concatenate([np.ones(len(block_x)), np.zeros(padding)])
+        padded_x, padded_y = (np.pad(rows, ((0, padding), (0, 0))) for rows in (block_x, block_y))
+        engine = _absorb(engine, padded_x, padded_y, counted)
+    engine = _finish(engine)
+    m, d = kernels.signal.shape[0], kernels.dimension
+    expressions = kernels.kernels()
+    return Posterior(
+        kernel=expressions[0] if scalar else Independent(expressions),
+        layout=ColumnLayout(m),
+        engines=(engine,),
+        mean=as_mean(None, m, d),
+        noise_variance=kernels.noise**2,
+        jitter=0.0,
+        scalar=scalar,
+        domain=None,
+        dimension=d,
+        engine="inducing",
+        rank=float(engine.inducing_points.shape[0]),
+        error=math.inf,
+        error_kind="inducing",
+    )
+
+
+@quick_jit
+def _prior(
+    kernels: BatchedKernels, inducing_points: Array, used: Array, config: InducingConfig
+) -> InducingEngine:
+    return InducingEngine.prior(kernels, inducing_points, used, config)
+
+
+@matrix_jit
+def _absorb(engine: InducingEngine, points: Any, targets: Any, counted: Any) -> Any:
+    return engine.absorbed(jnp.asarray(points), jnp.asarray(targets), jnp.asarray(counted))
+
+
+@quick_jit
+def _finish(engine: InducingEngine) -> InducingEngine:
+    return engine.finished()
