@@ -85,7 +85,7 @@ def fit(
         counted: 1 for rows that count, 0 for padding.
         start: Logarithms of parameters at which a search starts.
         precisions: Estimates of the Hessian of the loss at ``start`` by the parameters, such as the
-            inverse covariances of an earlier fit. With them BFGS takes about half of the steps.
+            inverse covariances of an earlier fit. With them BFGS takes about 0.6 of the steps.
         thorough: Whether to search from the prior medians too.
         config: How to search.
 
