@@ -15,7 +15,6 @@ from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
-from kernelmdp.numerics.modules import quick_jit
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import array_library, as_array, as_float
 from kernelmdp.planners import Plan
@@ -102,6 +101,7 @@ def system_key(seed: Any) -> Key:
     return episode_key(seed, 2**31 - 1)
 
 
+@jax.jit
 def episode_keys(key: Key, episode: Any) -> tuple[Key, Key]:
     """Derive the keys of an episode's start and noise. One program is faster than three.
 
@@ -112,11 +112,6 @@ def episode_keys(key: Key, episode: Any) -> tuple[Key, Key]:
     Returns:
         The two keys.
     """
-    return _episode_keys(key, as_array(episode))
-
-
-@quick_jit
-def _episode_keys(key: Key, episode: jax.Array) -> tuple[Key, Key]:
     start, play = jax.random.split(jax.random.fold_in(key, episode))
     return start, play
 
