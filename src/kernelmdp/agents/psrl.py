@@ -21,7 +21,7 @@ from kernelmdp.learners.learner import GAINS
 from kernelmdp.learners.model_wrappers import InflatedSample
 from kernelmdp.mdp import MDP
 from kernelmdp.numerics.checks import positive_number
-from kernelmdp.numerics.modules import replace_fields
+from kernelmdp.numerics.modules import replace_fields, small_jit
 from kernelmdp.numerics.tracing import as_float, is_traced
 from kernelmdp.planners import Plan
 from kernelmdp.priors import as_prior
@@ -60,7 +60,7 @@ class PSRLConfig(AgentConfig):
             raise ArgumentError("inflate", "1 but for the prior 'gaussian'", self.inflate)
 
 
-@jax.jit
+@small_jit
 def _split_key(key: Key) -> tuple[Key, Key]:
     sample_key, tie_key = jax.random.split(key)
     return sample_key, tie_key

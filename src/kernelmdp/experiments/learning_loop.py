@@ -15,6 +15,7 @@ from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
+from kernelmdp.numerics.modules import small_jit
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import array_library, as_array, as_float
 from kernelmdp.planners import Plan
@@ -101,7 +102,7 @@ def system_key(seed: Any) -> Key:
     return episode_key(seed, 2**31 - 1)
 
 
-@jax.jit
+@small_jit
 def episode_keys(key: Key, episode: Any) -> tuple[Key, Key]:
     """Derive the keys of an episode's start and noise. One program is faster than three.
 

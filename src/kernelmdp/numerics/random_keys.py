@@ -5,10 +5,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from kernelmdp.numerics.modules import small_jit
 from kernelmdp.types import Key
 
 
-@jax.jit  # its calls take a tenth of the time of other ways, and every episode makes some
+@small_jit
 def episode_key(seed: Any, episode: Any) -> Key:
     """Derive the random key of an episode. Everything random in the episode comes from it.
 
