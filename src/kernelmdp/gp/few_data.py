@@ -140,6 +140,9 @@ class FewData(Module):
             return [engine.moments(points) for engine in exact]
 
         branches = [functools.partial(from_data, STEP * (i + 1)) for i in range(self.tiers)]
-        from_engines = lambda: [engine.moments(points) for engine in engines]  # noqa: E731
+
+        def from_engines() -> list[tuple[Array, Array]]:
+            return [engine.moments(points) for engine in engines]
+
         moments: list[tuple[Array, Array]] = lax.switch(tier, [from_engines, *branches])
         return moments
