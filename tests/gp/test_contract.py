@@ -11,7 +11,8 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError, DataError, KernelMDPError, ShapeError
-from kernelmdp.gp.inducing_posterior import ARDKernels, inducing_posterior
+from kernelmdp.gp.ard import ARDKernels
+from kernelmdp.gp.inducing_posterior import inducing_posterior
 
 from .dense import Dense, assert_matches
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernelmdp.errors import ArgumentError
+from kernelmdp.gp.ard import ARDKernels
 from kernelmdp.gp.fit_config import InducingConfig, SearchConfig, TrendConfig
 from kernelmdp.gp.fitting import (
     DYNAMICS,
@@ -19,7 +20,6 @@ from kernelmdp.gp.fitting import (
     objective,
     prior_median,
 )
-from kernelmdp.gp.inducing_posterior import ARDKernels
 from kernelmdp.gp.laplace import parameter_law
 from kernelmdp.gp.row_selection import spread_rows
 

@@ -20,7 +20,8 @@ from kernelmdp.gp.fitting import (
     prior_median,
 )
 from kernelmdp.gp.free_kernels import free_kernel
-from kernelmdp.gp.inducing_posterior import inducing_posterior, select_inducing_points
+from kernelmdp.gp.inducing_points import select_inducing_points
+from kernelmdp.gp.inducing_posterior import inducing_posterior
 
 from .dense import Dense, Projected, assert_matches
 from .test_contract import compilations

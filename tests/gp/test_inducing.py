@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.gp.inducing_posterior import ARDKernels, inducing_posterior, select_inducing_points
+from kernelmdp.gp.ard import ARDKernels
+from kernelmdp.gp.inducing_points import select_inducing_points
+from kernelmdp.gp.inducing_posterior import inducing_posterior
 from kernelmdp.numerics.modules import replace_fields
 
 from .dense import Projected, assert_matches

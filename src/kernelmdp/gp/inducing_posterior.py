@@ -7,10 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from kernelmdp.gp.ard import ARDKernels
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.inducing_engine import InducingEngine
-from kernelmdp.gp.inducing_points import select_inducing_points
 from kernelmdp.gp.kernel_families import BatchedKernels
 from kernelmdp.gp.mean_functions import as_mean
 from kernelmdp.gp.output_layouts import ColumnLayout
@@ -18,8 +16,6 @@ from kernelmdp.gp.posterior import Posterior
 from kernelmdp.kernels import Independent
 from kernelmdp.numerics.modules import matrix_jit, quick_jit
 from kernelmdp.numerics.tracing import as_array
-
-__all__ = ["ARDKernels", "inducing_posterior", "select_inducing_points"]
 
 
 def inducing_posterior(
@@ -55,6 +51,7 @@ def inducing_posterior(
         A posterior whose ``engine`` is "inducing" and whose ``rank`` is R.
 
     >>> import jax
+    >>> from kernelmdp.gp.ard import ARDKernels
     >>> one = jnp.ones(1)
     >>> kernels = ARDKernels(jnp.array([[0.5]]), one, jnp.full(1, 0.1), one, angles=())
     >>> line = np.linspace(0.0, 1.0, 20)[:, None]

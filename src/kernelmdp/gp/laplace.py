@@ -19,7 +19,11 @@ from kernelmdp.gp.fit_config import SEARCH, SearchConfig
 from kernelmdp.gp.fitting import fit, observation_covariance, prior_median
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
-from kernelmdp.numerics.factorisation import cholesky, solve_lower, solve_lower_transposed
+from kernelmdp.numerics.factorisation import (
+    cholesky,
+    inverse_from_factor,
+    solve_lower_transposed,
+)
 from kernelmdp.numerics.modules import Module, matrix_jit
 from kernelmdp.numerics.random_keys import numpy_generator
 from kernelmdp.numerics.tracing import as_array
@@ -196,9 +200,9 @@ def _root(
         kernels = family.kernels_at(logs[None, :])
         return observation_covariance(kernels, x, count, jitter=config.jitter)
 
-    inverse = solve_lower(cholesky(covariance(logs)), jnp.eye(x.shape[0], dtype=x.dtype))
+    inverse = inverse_from_factor(cholesky(covariance(logs)))
     derivatives = jax.jacfwd(covariance)(logs)  # (n, n, k)
-    whitened = jnp.einsum("ab,bcj->jac", inverse.T @ inverse, derivatives)
+    whitened = jnp.einsum("ab,bcj->jac", inverse, derivatives)
     share = jnp.sum(counted) / jnp.maximum(jnp.sum(count), 1.0)
     fisher = share * 0.5 * jnp.einsum("jac,kca->jk", whitened, whitened)
     precision = fisher + jnp.diag(1 / rows[:, 1] ** 2)
