@@ -114,3 +114,22 @@ def test_without_drawn_parameters_a_draw_is_one_of_the_fitted_posterior(states):
     np.testing.assert_allclose(without.sample(states, key=KEY).model(points).state, expected)
     drawn = FittedKernels().sample(states, key=KEY).model(points).state
     assert not np.allclose(drawn, expected, rtol=1e-9)
+
+
+def test_rows_of_a_posterior_are_bounded():
+    """Of many data a posterior has so many rows, spread, and predicts as with all of them."""
+    rng = np.random.default_rng(0)
+    history = [episode(rng) for _ in range(10)]
+    means, counts = [], []
+    points = np.concatenate([np.asarray(each.points) for each in history])[::7]
+    for rows in (4096, 150):
+        learner = FittedKernels().with_settings({"posterior_rows": rows, "inducing_points": 64})
+        state = learner.init(PROBLEM, key=KEY)
+        state = dataclasses.replace(state, data=state.data.with_history(history))
+        state = fitted_state(state)
+        posterior = state.beliefs.transition
+        means.append(np.asarray(posterior.predict(points)[0]))
+        counts.append(posterior.count)
+    assert counts == [400, 150]
+    spread = np.sqrt(np.mean(means[0] ** 2, axis=0))
+    assert (np.sqrt(np.mean((means[1] - means[0]) ** 2, axis=0)) <= 0.02 * spread).all()

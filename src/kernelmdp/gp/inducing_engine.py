@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int
 from kernelmdp.gp.engine import Engine, PosteriorFunction
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.kernel_families import BatchedKernels, KernelSum, PriorDraw
+from kernelmdp.gp.truncated_root import TruncatedRoot, truncated_root
 from kernelmdp.numerics.factorisation import (
     cholesky,
     require_positive_definite,
@@ -26,7 +27,7 @@ from kernelmdp.numerics.factorisation import (
     solve_lower_transposed,
 )
 from kernelmdp.numerics.jacobians import call_with_jacobian
-from kernelmdp.numerics.modules import map_chunks, quick_jit
+from kernelmdp.numerics.modules import map_chunks, matrix_jit, quick_jit, replace_fields
 from kernelmdp.types import Key
 
 
@@ -72,6 +73,7 @@ class InducingEngine(Engine):
         variance_root: W with Var f(z) = k(z, z) − |k(z, U) W|².
         count: The number of rows.
         config: Numerical settings.
+        truncated: W by ranks, or None if all columns count.
     """
 
     kernels: BatchedKernels
@@ -85,6 +87,7 @@ class InducingEngine(Engine):
     variance_root: Float[Array, "m R R"]
     count: Int[Array, ""]
     config: InducingConfig = eqx.field(static=True)
+    truncated: TruncatedRoot | None = None
 
     @staticmethod
     def prior(
@@ -209,6 +212,10 @@ class InducingEngine(Engine):
         counted, ones = jnp.ones_like(noise[:, 0]), jnp.ones_like(noise[0])
         return self._with_rows(rows, targets.T / deviations, counted, ones).finished()
 
+    def with_truncated_variances(self, tolerance: float) -> "InducingEngine":
+        # Needs data with the noise of the kernels, as ``absorbed`` takes them.
+        return _with_truncated_variances(self, tolerance)
+
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
@@ -301,7 +308,10 @@ def _learned_moments(engine: InducingEngine, x: Float[Array, "n p"]) -> Float[Ar
     """Means, and by how much the variances are less than those of the prior."""
     rows = engine._rows(x)
     mean = jnp.einsum("mnr,mr->nm", rows, engine.coefficients)
-    learned = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, engine.variance_root) ** 2, axis=2)
+    if engine.truncated is None:
+        learned = jnp.sum(jnp.einsum("mnr,mrs->mns", rows, engine.variance_root) ** 2, axis=2)
+    else:
+        learned = engine.truncated.squared_norms(rows)
     return jnp.concatenate([mean, learned.T], axis=1)
 
 
@@ -312,6 +322,19 @@ def _slopes_of_moments(engine: InducingEngine, x: Float[Array, "n p"]) -> Float[
     kernels, points = engine.kernels, engine.inducing_points
     parts = [kernels.slopes(x, points, each) for each in (coefficients, weights)]
     return jnp.concatenate(parts, axis=1)
+
+
+@matrix_jit
+def _with_truncated_variances(engine: InducingEngine, tolerance: float) -> InducingEngine:
+    count = jnp.maximum(engine.count, 1).astype(engine.root.dtype)
+    variance_root, truncated = truncated_root(
+        engine.root,
+        engine.precision,
+        engine.used,
+        energy=engine.kernels.noise**2 / count,
+        largest=tolerance**2 * engine.kernels.scale(engine.inducing_points, engine.used),
+    )
+    return replace_fields(engine, variance_root=variance_root, truncated=truncated)
 
 
 @quick_jit

@@ -144,7 +144,7 @@ class FittedKernels(Learner):
         problem = state.data.problem
         reward_noise, transition_noise = state.noises
         sets = confidence.sets(
-            state.beliefs,
+            state.plausible_beliefs,
             episode=episode,
             horizon=problem.horizon,
             domain=problem.points,

@@ -37,6 +37,16 @@ class FittedSettings(Settings):
         "Number of inducing points of a posterior. With 192, a step of MPC stays below 60 ms. Cost "
         "grows with their square.",
     )
+    variance_tolerance: float = setting(
+        1e-3,
+        "By how much the root mean square of a standard deviation at the data may grow, as a share "
+        "of the signal's, so that families of MDPs predict faster. Fitted noise is of this size.",
+    )
+    posterior_rows: int = setting(
+        4096,
+        "Rows of a posterior. Of more data, so many are used, spread over the visited points, and "
+        "time no longer grows. 192 inducing points are then seen twenty times each.",
+    )
     batch_rows: int = setting(256, "Rows absorbed at once. Only speed depends on it.")
     fit_blocks: int = setting(
         4,
@@ -212,6 +222,7 @@ class FittedSettings(Settings):
                 object.__setattr__(self, name, kind(**changes))
         for name in (
             "inducing_points",
+            "posterior_rows",
             "batch_rows",
             "fit_blocks",
             "fit_rows",
@@ -237,6 +248,7 @@ class FittedSettings(Settings):
             "reward_extension",
             "terminal_reward_steps",
             "centring",
+            "variance_tolerance",
             "continuation_threshold",
             "increment_unit",
         ):

@@ -82,6 +82,16 @@ class FittedState(Module):
             scale=as_array(data.scale),
         )
 
+    @functools.cached_property
+    def plausible_beliefs(self) -> Beliefs:
+        """The beliefs with cheaper and slightly larger variances, for families of MDPs."""
+        beliefs, tolerance = self.beliefs, self.data.settings.variance_tolerance
+        truncated = {
+            name: posterior.with_truncated_variances(tolerance)
+            for name, posterior in beliefs.learned.items()
+        }
+        return replace_fields(beliefs, **truncated)
+
     def with_drawn_parameters(self, *, key: Key) -> "FittedState":
         """Draw the kernel parameters of increments and of the reward.
 
@@ -212,9 +222,16 @@ def _posterior(
     targets: np.ndarray,
     scalar: bool,
 ) -> Posterior:
-    """The posterior with these parameters, on inducing points among the data."""
-    kernels, count = _kernels_at(family, logs), len(points)
-    limit, config = data.settings.inducing_points, data.settings.inducing
+    """The posterior with these parameters, on inducing points among the data.
+
+    Drawn parameters change every term of its sums, so no sum serves two episodes. What bounds the
+    time are the rows: so many, spread over the visited points, determine all inducing values.
+    """
+    kernels, config = _kernels_at(family, logs), data.settings.inducing
+    if len(points) > (most := data.settings.posterior_rows):
+        rows = spread_rows(points, most, key=data.rows_key(len(points)))
+        points, targets = points[rows], targets[rows]
+    count, limit = len(points), data.settings.inducing_points
     if count > limit:
         candidates = points[spread_rows(points, 4 * limit, key=data.rows_key(count))]
         padded = np.pad(candidates, ((0, 4 * limit - len(candidates)), (0, 0)), mode="edge")

@@ -26,7 +26,11 @@ ARRAYS = (jax.Array, np.ndarray, np.generic)
 PROGRAM_CACHE_SIZE = 16
 #: Compiler options for programs that spend their time in matrix libraries. Other versions of JAX
 #: may not know them, and an unknown option is an error.
-MATRIX_COMPILATION = {"xla_cpu_use_fusion_emitters": False} if JAX_VERSION == (0, 10) else {}
+MATRIX_COMPILATION = (
+    {"xla_cpu_use_fusion_emitters": False, "xla_cpu_prefer_vector_width": "512"}
+    if JAX_VERSION == (0, 10)
+    else {}
+)
 #: Compiler options for programs with little arithmetic.
 QUICK_COMPILATION = {"xla_backend_optimization_level": 0, **MATRIX_COMPILATION}
 
