@@ -162,8 +162,8 @@ def as_system(task: object, *, horizon: int | None = None, **options: int | None
         return _makers[0](task, horizon=horizon, **options)
     if horizon is not None and horizon != task.horizon:
         raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
-    if options.get("action_repeat") is not None:
-        raise ArgumentError("action_repeat", "None: you play the episodes yourself", options)
+    if (repeat := options.get("action_repeat")) is not None:
+        raise ArgumentError("action_repeat", "None: you play the episodes yourself", repeat)
     return OfflineSystem(task)
 
 
