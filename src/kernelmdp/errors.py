@@ -160,3 +160,11 @@ class RecoveryWarning(UserWarning):
     >>> issubclass(RecoveryWarning, UserWarning)
     True
     """
+
+
+class ObservationWarning(UserWarning):
+    """A coordinate of the observations tells nothing, repeats another one, or is too large.
+
+    >>> issubclass(ObservationWarning, UserWarning)
+    True
+    """

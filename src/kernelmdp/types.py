@@ -29,5 +29,7 @@ Key: TypeAlias = jax.Array
 AnyArray: TypeAlias = jax.Array | np.ndarray
 #: Anything that users may pass as an array.
 ArrayLike: TypeAlias = jax.Array | np.ndarray | list | tuple | float | int
+#: An observation of a system: numbers, or parts by name.
+Observation: TypeAlias = ArrayLike | np.generic | dict
 #: A period of an episode, counted from 0. It is an array without axes inside compiled programs.
 Period: TypeAlias = int | np.integer | AnyArray

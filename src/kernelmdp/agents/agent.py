@@ -28,7 +28,7 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.planners import Plan, Planner, UnplannedPolicy, as_planner
-from kernelmdp.types import ArrayLike, Key
+from kernelmdp.types import ArrayLike, Key, Observation
 
 
 class Agent(abc.ABC):
@@ -39,6 +39,8 @@ class Agent(abc.ABC):
             the loop yourself with ``ask`` and ``tell``.
         seed: The seed of everything that is random.
         horizon: The number of periods H, where the task does not define it.
+        action_repeat: The number of steps of a Gymnasium environment for which each action is
+            held. One period is then that many steps. The default is what the task has, usually 1.
         config: All settings in one object.
         **settings: Single settings instead of ``config``. ``Config`` documents each of them.
 
@@ -84,13 +86,14 @@ class Agent(abc.ABC):
         *,
         seed: int = 0,
         horizon: int | None = None,
+        action_repeat: int | None = None,
         config: AgentConfig | None = None,
         **settings: Any,
     ) -> None:
         if config is not None and settings:
             raise ArgumentError("config", "None when settings are given", config)
         self.seed = integer("seed", seed, least=0)
-        self.system = as_system(task, horizon=horizon)
+        self.system = as_system(task, horizon=horizon, action_repeat=action_repeat)
         self.config = self.Config.of(settings if config is None else config)
         self.problem: Problem = self.config.problem_for(self.system)
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
@@ -403,11 +406,11 @@ class Agent(abc.ABC):
         self._steps_seen += 1
         self._plan = self._greedy = None
 
-    def predict(self, observation: ArrayLike, period: int = 0) -> np.ndarray:
+    def predict(self, observation: Observation, period: int = 0) -> np.ndarray:
         """Return the action of ``plan_greedy``: the best one known, without exploration.
 
         Args:
-            observation: What the system shows, in the shape of its observations.
+            observation: What the system shows, in the form of its observations.
             period: The period of the episode, from 0 to H − 1.
 
         Returns:

@@ -7,14 +7,14 @@ registers how to make a system from a task, so no agent imports an environment.
 import abc
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp import Policy, Problem
 from kernelmdp.numerics.checks import float_array, require_finite
-from kernelmdp.types import ArrayLike
+from kernelmdp.types import Observation
 
 
 class System(abc.ABC):
@@ -47,11 +47,11 @@ class System(abc.ABC):
         """A description from which the task can be made again, or None if there is none."""
 
     @abc.abstractmethod
-    def state_of(self, observation: ArrayLike) -> ArrayLike:
+    def state_of(self, observation: Observation) -> Observation:
         """Convert an observation to a state.
 
         Args:
-            observation: In the shape of the system's observations.
+            observation: In the form of the system's observations.
 
         Returns:
             The state, (m,).
@@ -115,7 +115,7 @@ class OfflineSystem(System):
     def known_reward(self) -> Callable[..., Any] | None:
         return self.given_problem.reward
 
-    def state_of(self, observation: ArrayLike) -> ArrayLike:
+    def state_of(self, observation: Observation) -> Observation:
         return observation
 
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
@@ -125,14 +125,9 @@ class OfflineSystem(System):
         raise ArgumentError("task", "an environment to learn in; use ask and tell", "a Problem")
 
 
-@runtime_checkable
-class SystemMaker(Protocol):
-    """A function that makes a system from a name, an environment or a Gymnasium object."""
-
-    def __call__(
-        self, task: object, *, horizon: int | None, default_horizon: int | None
-    ) -> System: ...
-
+#: A function that makes a system from a name, an environment or a Gymnasium object. It takes the
+#: options of ``as_system``.
+SystemMaker: TypeAlias = Callable[..., System]
 
 _makers: list[SystemMaker] = []
 
@@ -146,15 +141,14 @@ def register_systems(maker: SystemMaker) -> None:
     _makers[:] = [maker]
 
 
-def as_system(
-    task: object, *, horizon: int | None = None, default_horizon: int | None = None
-) -> System:
+def as_system(task: object, *, horizon: int | None = None, **options: int | None) -> System:
     """Make the system of a task.
 
     Args:
         task: A problem, an environment, a Gymnasium environment, the name of one, or a system.
         horizon: H. It is an error if the task has another horizon.
-        default_horizon: H where the task does not define it.
+        **options: ``default_horizon``, which is H where the task does not define it, and
+            ``action_repeat``, the steps of a Gymnasium environment for which an action is held.
 
     Returns:
         The system.
@@ -165,13 +159,15 @@ def as_system(
     if isinstance(task, OfflineSystem):
         return task
     if not isinstance(task, Problem):
-        return _makers[0](task, horizon=horizon, default_horizon=default_horizon)
+        return _makers[0](task, horizon=horizon, **options)
     if horizon is not None and horizon != task.horizon:
         raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
+    if (repeat := options.get("action_repeat")) is not None:
+        raise ArgumentError("action_repeat", "None: you play the episodes yourself", repeat)
     return OfflineSystem(task)
 
 
-def checked_state(problem: Problem, argument: str, state: ArrayLike) -> np.ndarray:
+def checked_state(problem: Problem, argument: str, state: Observation) -> np.ndarray:
     """Convert a state to an array of finite numbers.
 
     Args:

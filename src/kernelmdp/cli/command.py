@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from kernelmdp.errors import KernelMDPError, RecoveryWarning
+from kernelmdp.errors import KernelMDPError, ObservationWarning, RecoveryWarning
 
 app = typer.Typer(
     add_completion=False,
@@ -46,8 +46,8 @@ def parse_value(text: str) -> Any:
 def _show_warning(
     message: Warning | str, category: type[Warning], *location: Any, **options: Any
 ) -> None:
-    """Print a ``RecoveryWarning`` as one sentence, and others as Python does."""
-    if issubclass(category, RecoveryWarning):
+    """Print warnings for users as plain sentences, and others as Python does."""
+    if issubclass(category, RecoveryWarning | ObservationWarning):
         print(f"kmdp: {message}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, *location[:2]), file=sys.stderr, end="")

@@ -10,10 +10,11 @@ from kernelmdp.envs.bandits import bandit
 from kernelmdp.envs.conformance import check_environment
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment, register
-from kernelmdp.envs.gymnasium_task import GymnasiumTask, from_gymnasium
+from kernelmdp.envs.gymnasium_task import GymnasiumTask
 from kernelmdp.envs.pendulum_swingup import base_return
 from kernelmdp.envs.registry import ENVIRONMENTS, make, names
 from kernelmdp.envs.tabular import tabular
+from kernelmdp.envs.task_construction import from_gymnasium
 
 __all__ = [
     "ENVIRONMENTS",

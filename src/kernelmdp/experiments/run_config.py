@@ -11,6 +11,7 @@ from kernelmdp.agents import AGENTS, Agent
 from kernelmdp.agents.saving import WRITERS
 from kernelmdp.envs import ENVIRONMENTS
 from kernelmdp.envs.registry import require_known
+from kernelmdp.envs.task_construction import import_namespace
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.systems import (
     PlayableSystem,
@@ -22,6 +23,9 @@ from kernelmdp.experiments.systems import (
 from kernelmdp.numerics.checks import with_suggestion
 from kernelmdp.registry import reference_to
 from kernelmdp.settings import is_plain, nest, to_plain
+
+#: Options of ``from_gymnasium`` that a file can hold.
+GYMNASIUM_OPTIONS = ("horizon", "angles", "action_repeat")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,10 +96,12 @@ class RunConfig:
         if self.registered_env:
             if "name" in self.env_options:
                 raise ArgumentError("options", "no other name of the environment", self.env_options)
-            return require_known(self.env, self.env_options)
-        unknown = sorted(set(self.env_options) - {"horizon", "angles"})
+            return require_known(self.env, set(self.env_options) - {"action_repeat"})
+        unknown = sorted(set(self.env_options) - set(GYMNASIUM_OPTIONS))
         if unknown:
-            raise ArgumentError("options", f"for {self.env}: horizon, angles", ", ".join(unknown))
+            expected = f"for {self.env}: " + ", ".join(GYMNASIUM_OPTIONS)
+            raise ArgumentError("options", expected, ", ".join(unknown))
+        import_namespace(self.env)
         with gymnasium_errors():
             gymnasium.spec(self.env)
 

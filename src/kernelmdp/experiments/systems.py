@@ -26,7 +26,7 @@ from kernelmdp.experiments.results import Result
 from kernelmdp.experiments.step_updates import StepwisePlayer, play_by_step
 from kernelmdp.mdp import Episode, Policy, Problem
 from kernelmdp.numerics.modules import quick_jit
-from kernelmdp.types import ArrayLike, Key
+from kernelmdp.types import ArrayLike, Key, Observation
 
 
 class PlayableSystem(System, abc.ABC):
@@ -128,7 +128,7 @@ class EnvironmentSystem(PlayableSystem):
     def spec(self) -> dict[str, Any] | None:
         return self.environment.spec
 
-    def state_of(self, observation: ArrayLike) -> ArrayLike:
+    def state_of(self, observation: Observation) -> Observation:
         return observation
 
     def start(self, *, key: Key) -> ArrayLike:
@@ -174,7 +174,7 @@ class GymnasiumSystem(PlayableSystem):
     def spec(self) -> dict[str, Any] | None:
         return self.gymnasium_task.spec
 
-    def state_of(self, observation: ArrayLike) -> ArrayLike:
+    def state_of(self, observation: Observation) -> Observation:
         return self.gymnasium_task.state_of(observation)
 
     def require_bounds(self) -> None:
@@ -199,7 +199,11 @@ class GymnasiumSystem(PlayableSystem):
 
 
 def as_playable(
-    task: object, *, horizon: int | None = None, default_horizon: int | None = None
+    task: object,
+    *,
+    horizon: int | None = None,
+    default_horizon: int | None = None,
+    action_repeat: int | None = None,
 ) -> PlayableSystem:
     """Make the system of a task in which episodes can be played.
 
@@ -208,30 +212,38 @@ def as_playable(
             name of one, ``module:Name``, or a mapping with its ``name`` or ``id`` and options.
         horizon: H. It is an error if the task has another horizon.
         default_horizon: H where the task does not define it.
+        action_repeat: The number of steps of a Gymnasium environment for which each action is
+            held. It is an error if the task has another one.
 
     Returns:
         The system.
 
     Raises:
-        ArgumentError: If there is no such task, or its horizon differs.
+        ArgumentError: If there is no such task, or its horizon or action repeat differs.
     """
     if isinstance(task, PlayableSystem):
         return task
     proposed_horizon = default_horizon if horizon is None else horizon
+    repeat = {} if action_repeat is None else {"action_repeat": action_repeat}
     if isinstance(task, str | Mapping):
         spec = {"name": task} if isinstance(task, str) else dict(task)
-        task = _make_task(spec, proposed_horizon)
+        task = _make_task(spec | repeat, proposed_horizon)
     elif isinstance(task, type | FunctionType):
         task = task()
     if isinstance(task, Environment):
-        if horizon is not None and horizon != task.mdp.horizon:
-            raise ArgumentError("horizon", f"{task.mdp.horizon}, as the task has", horizon)
+        _require_same("horizon", horizon, task.mdp.horizon)
+        _require_same("action_repeat", action_repeat, 1)
         return EnvironmentSystem(task)
     if not isinstance(task, GymnasiumTask):
-        task = gymnasium_task(task, horizon=proposed_horizon)
-    if horizon is not None and horizon != task.horizon:
-        raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
+        task = gymnasium_task(task, horizon=proposed_horizon, **repeat)
+    _require_same("horizon", horizon, task.horizon)
+    _require_same("action_repeat", action_repeat, task.action_repeat)
     return GymnasiumSystem(task)
+
+
+def _require_same(argument: str, given: int | None, actual: int) -> None:
+    if given is not None and given != actual:
+        raise ArgumentError(argument, f"{actual}, as the task has", given)
 
 
 def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | GymnasiumTask:
@@ -241,10 +253,13 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
     if not isinstance(name, str):
         raise ArgumentError("task", "the name of an environment", repr(name))
     if name in ENVIRONMENTS or is_module_reference(name) or not looks_like_gymnasium_id(name):
-        task = make(name, **options)
+        # The border repeats actions, so the environment need not have this option.
+        repeat = {key: options[key] for key in options if key == "action_repeat"}
+        task = make(name, **{key: options[key] for key in options if key not in repeat})
         if isinstance(task, Environment):
+            _require_same("action_repeat", options.get("action_repeat"), 1)
             return task
-        task = gymnasium_task(task, horizon=horizon)
+        task = gymnasium_task(task, horizon=horizon, **repeat)
     else:
         task = gymnasium_task(name, **{"horizon": horizon} | options)
     return dataclasses.replace(task, made_from={"name": name} | options)
