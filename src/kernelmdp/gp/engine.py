@@ -98,18 +98,6 @@ class Engine(Module):
             Means (n, p), and variances of f without noise (n,), which the columns share.
         """
 
-    def with_truncated_variances(self, tolerance: float) -> "Engine":
-        """Return an engine with cheaper and slightly larger variances, if it has any.
-
-        Args:
-            tolerance: By how much the root mean square of the standard deviation at the data may
-                grow, as a share of the signal's deviation.
-
-        Returns:
-            The engine. The default is the same one.
-        """
-        return self
-
     def prediction(
         self, points: Float[Array, "n d"], tolerance: float
     ) -> tuple[Float[Array, "n p"], Array]:

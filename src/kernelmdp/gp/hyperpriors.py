@@ -67,6 +67,10 @@ REWARD = HyperPrior(
     signal=LogNormalPrior(1.0, 1.0, 0.5, 10.0),
     noise=LogNormalPrior(0.01, 2.0, 1e-3, 1.0),
 )
+#: The prior for rewards with many inputs. Lengthscales of irrelevant inputs can grow, as above.
+RELEVANCE = eqx.tree_at(
+    lambda hyper_prior: hyper_prior.lengthscale, REWARD, REWARD.lengthscale._replace(high=20.0)
+)
 #: The prior for rewards that were not seen to depend on the state: shorter lengthscales keep
 #: unvisited states uncertain.
 SPARSE = eqx.tree_at(

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 from kernelmdp.gp.engine import Engine, PosteriorFunction
 from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.kernel_families import BatchedKernels, KernelSum, PriorDraw
-from kernelmdp.gp.truncated_root import TruncatedRoot, truncated_root
+from kernelmdp.gp.truncated_root import TruncatedRoot
 from kernelmdp.numerics.factorisation import (
     cholesky,
     require_positive_definite,
@@ -27,7 +27,7 @@ from kernelmdp.numerics.factorisation import (
     solve_lower_transposed,
 )
 from kernelmdp.numerics.jacobians import call_with_jacobian
-from kernelmdp.numerics.modules import map_chunks, matrix_jit, quick_jit, replace_fields
+from kernelmdp.numerics.modules import map_chunks, quick_jit
 from kernelmdp.types import Key
 
 
@@ -212,10 +212,6 @@ class InducingEngine(Engine):
         counted, ones = jnp.ones_like(noise[:, 0]), jnp.ones_like(noise[0])
         return self._with_rows(rows, targets.T / deviations, counted, ones).finished()
 
-    def with_truncated_variances(self, tolerance: float) -> "InducingEngine":
-        # Needs data with the noise of the kernels, as ``absorbed`` takes them.
-        return _with_truncated_variances(self, tolerance)
-
     def moments(
         self, points: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
@@ -322,19 +318,6 @@ def _slopes_of_moments(engine: InducingEngine, x: Float[Array, "n p"]) -> Float[
     kernels, points = engine.kernels, engine.inducing_points
     parts = [kernels.slopes(x, points, each) for each in (coefficients, weights)]
     return jnp.concatenate(parts, axis=1)
-
-
-@matrix_jit
-def _with_truncated_variances(engine: InducingEngine, tolerance: float) -> InducingEngine:
-    count = jnp.maximum(engine.count, 1).astype(engine.root.dtype)
-    variance_root, truncated = truncated_root(
-        engine.root,
-        engine.precision,
-        engine.used,
-        energy=engine.kernels.noise**2 / count,
-        largest=tolerance**2 * engine.kernels.scale(engine.inducing_points, engine.used),
-    )
-    return replace_fields(engine, variance_root=variance_root, truncated=truncated)
 
 
 @quick_jit

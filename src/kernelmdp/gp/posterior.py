@@ -321,21 +321,6 @@ class Posterior(Module):
             engines = _with_cache_of(_with_cached_moments(engines), engines)
         return replace_fields(self, engines=engines)
 
-    def with_truncated_variances(self, tolerance: float) -> "Posterior":
-        """Return a posterior with cheaper and slightly larger variances, if its engine has any.
-
-        Only the engine with inducing points has. Means and information gain stay the same.
-
-        Args:
-            tolerance: By how much the root mean square of the standard deviation at the data may
-                grow, as a share of the signal's deviation.
-
-        Returns:
-            The posterior.
-        """
-        engines = tuple(engine.with_truncated_variances(tolerance) for engine in self.engines)
-        return replace_fields(self, engines=engines)
-
     def without_cache(self) -> "Posterior":
         """Return the same posterior without its cache.
 

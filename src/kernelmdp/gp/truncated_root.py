@@ -92,8 +92,8 @@ def truncated_root(
         rank = jnp.sum(left_out > largest)
         number = jnp.sum(rank > sizes[:-1])
         columns = solve_lower_transposed(root, vectors * jnp.sqrt(learned)[None, :])
-        kept = (jnp.arange(count) < jnp.asarray(sizes)[number]).astype(columns.dtype)
-        return columns * used[:, None] * kept[None, :], number
+        in_use = (jnp.arange(count) < jnp.asarray(sizes)[number]).astype(columns.dtype)
+        return columns * used[:, None] * in_use[None, :], number
 
     roots, ranks = jax.vmap(one_output)(root, precision, energy, largest)
     columns = tuple(tuple(each[:, :size] for size in sizes) for each in roots)

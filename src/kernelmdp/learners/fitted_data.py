@@ -14,6 +14,7 @@ from kernelmdp.domains import Box, join
 from kernelmdp.gp.ard import ARDFamily
 from kernelmdp.gp.fitting import fitting_blocks
 from kernelmdp.gp.free_kernels import free_kernel
+from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_settings import FittedSettings
@@ -216,6 +217,13 @@ class FittedData(Module):
         # If all rewards were 0, they do not tell the size of rewards elsewhere.
         sizes = np.array([size if size > 1e-9 else 1.0])
         return self._family(self.settings.reward_kernel, sizes)
+
+    @property
+    def reward_prior(self) -> HyperPrior:
+        """The prior of the parameters of the reward's kernel."""
+        settings = self.settings
+        many = self.problem.points.dimension >= settings.relevance_inputs
+        return settings.relevance_prior if many else settings.reward_prior
 
     @property
     def termination_family(self) -> ARDFamily:

@@ -85,7 +85,7 @@ class FittedKernels(Learner):
         return FittedState(
             data,
             dynamics_law=prior_law(data.dynamics_family(trend), settings.dynamics_prior),
-            reward_law=prior_law(data.reward_family, settings.reward_prior),
+            reward_law=prior_law(data.reward_family, data.reward_prior),
             termination_law=prior_law(data.termination_family, settings.termination_prior),
             trend=trend,
             errors=np.zeros((0, 2)),

@@ -13,7 +13,7 @@ from kernelmdp.gp.fit_config import (
     SearchConfig,
     TrendConfig,
 )
-from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, REWARD, SPARSE, HyperPrior
+from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, RELEVANCE, REWARD, SPARSE, HyperPrior
 from kernelmdp.kernels import kernel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.settings import Settings, setting
@@ -178,6 +178,17 @@ class FittedSettings(Settings):
         "Prior of the parameters of the reward's kernel. Lengthscales are at most half an axis, "
         "because rewards are often flat where an agent has been.",
     )
+    relevance_inputs: int = setting(
+        9,
+        "From this number of inputs on, the reward has ``relevance_prior``. With half an axis as "
+        "lengthscale of all d inputs, random points have a correlation of about exp(−d/3): a "
+        "reward of ten inputs would have to be observed everywhere.",
+    )
+    relevance_prior: HyperPrior = setting(
+        RELEVANCE,
+        "Prior of the parameters of the reward's kernel with many inputs. Lengthscales of inputs "
+        "that do not matter may grow to 20 axes.",
+    )
     sparse_prior: HyperPrior = setting(
         SPARSE,
         "The same while no dependence of the reward on the state was observed. Lengthscales are at "
@@ -222,6 +233,7 @@ class FittedSettings(Settings):
                 object.__setattr__(self, name, kind(**changes))
         for name in (
             "inducing_points",
+            "relevance_inputs",
             "posterior_rows",
             "batch_rows",
             "fit_blocks",

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from kernelmdp.confidence import Beliefs
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.inducing_points import select_inducing_points
-from kernelmdp.gp.inducing_posterior import inducing_posterior
+from kernelmdp.gp.inducing_posterior import inducing_posterior, with_truncated_variances
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.laplace import ParameterLaw
 from kernelmdp.gp.mean_functions import TrendMean
@@ -87,7 +87,7 @@ class FittedState(Module):
         """The beliefs with cheaper and slightly larger variances, for families of MDPs."""
         beliefs, tolerance = self.beliefs, self.data.settings.variance_tolerance
         truncated = {
-            name: posterior.with_truncated_variances(tolerance)
+            name: with_truncated_variances(posterior, tolerance)
             for name, posterior in beliefs.learned.items()
         }
         return replace_fields(beliefs, **truncated)

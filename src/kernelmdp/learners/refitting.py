@@ -65,7 +65,7 @@ def fitted_state(state: FittedState, *, thorough: bool = True) -> FittedState:
     reward, family = state.reward_law, data.reward_family
     if data.problem.reward is None:
         rows = data.reward_rows[0], data.reward_rows[1][:, None]
-        reward = fitted(family, settings.reward_prior, rows, reward)
+        reward = fitted(family, data.reward_prior, rows, reward)
         if is_flat_reward(data, reward.logs):
             reward = fitted(family, settings.sparse_prior, rows, reward)
     termination = state.termination_law
