@@ -30,7 +30,7 @@ from kernelmdp import (  # noqa: E402  (64 bits must be enabled first)
     report,
     theory,
 )
-from kernelmdp.agents import GPUCRL, PSRL, Agent, Frugal, Greedy, Random  # noqa: E402
+from kernelmdp.agents import GPUCRL, PSRL, SOMBRL, Agent, Frugal, Greedy, Random  # noqa: E402
 from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import Environment, from_gymnasium, make, register  # noqa: E402
@@ -50,6 +50,7 @@ register()
 __all__ = [
     "GPUCRL",
     "PSRL",
+    "SOMBRL",
     "Agent",
     "Box",
     "Confidence",

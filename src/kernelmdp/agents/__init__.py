@@ -12,12 +12,14 @@ from kernelmdp.agents.frugal import Frugal, FrugalConfig
 from kernelmdp.agents.gp_ucrl import GPUCRL
 from kernelmdp.agents.psrl import PSRL, PSRLConfig
 from kernelmdp.agents.saving import AGENTS
+from kernelmdp.agents.sombrl import SOMBRL, SOMBRLConfig
 from kernelmdp.numerics.random_keys import episode_key, numpy_generator
 
 __all__ = [
     "AGENTS",
     "GPUCRL",
     "PSRL",
+    "SOMBRL",
     "Agent",
     "AgentConfig",
     "Frugal",
@@ -25,6 +27,7 @@ __all__ = [
     "Greedy",
     "PSRLConfig",
     "Random",
+    "SOMBRLConfig",
     "episode_key",
     "numpy_generator",
 ]

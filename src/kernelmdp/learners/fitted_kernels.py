@@ -207,6 +207,9 @@ class FittedKernels(Learner):
     def beliefs(self, state: FittedState) -> Beliefs:
         return state.beliefs
 
+    def deviation_beliefs(self, state: FittedState) -> Beliefs:
+        return state.plausible_beliefs
+
     def reward_limits(self, state: FittedState) -> tuple[float, float]:
         known = state.data.problem.reward is not None or not len(state.data)
         return super().reward_limits(state) if known else state.reward_limits

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
-from kernelmdp.errors import UnknownPropertyError
-from kernelmdp.learners.model_wrappers import PessimisticReward
+from kernelmdp.errors import ArgumentError, UnknownPropertyError
+from kernelmdp.learners.model_wrappers import BonusReward, PessimisticReward
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.types import Key
@@ -147,6 +147,40 @@ class Learner(abc.ABC):
             return mdp
         model = PessimisticReward(mdp.model, beliefs, jnp.asarray(float(deviations)))
         return replace_fields(mdp, model=model)
+
+    def with_bonus(self, state: Any, *, transition_weight: float, reward_weight: float) -> MDP:
+        """Return the mean MDP with rewards R(z) + ‖(λ_P σ_P(z), λ_R σ_R(z))‖.
+
+        Args:
+            state: What was learned.
+            transition_weight: λ_P. σ_P is in units of the beliefs' scale.
+            reward_weight: λ_R. It has no effect on a known reward.
+
+        Returns:
+            The MDP. Its rewards have no range.
+
+        Raises:
+            ArgumentError: If the learner has no posteriors.
+        """
+        beliefs = self.deviation_beliefs(state)
+        if beliefs is None:
+            raise ArgumentError("learner", "one with posteriors, for a bonus", self.name)
+        mdp = self.mean(state)
+        weights = jnp.asarray(float(transition_weight)), jnp.asarray(float(reward_weight))
+        model = BonusReward(mdp.model, beliefs, *weights)
+        return replace_fields(mdp, model=model, reward_range=(-math.inf, math.inf))
+
+    def deviation_beliefs(self, state: Any) -> Beliefs | None:
+        """Return beliefs whose standard deviations planners evaluate many times.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            The beliefs, or None if the learner has no posteriors. They may be faster than those of
+            ``beliefs``, with slightly larger deviations.
+        """
+        return self.beliefs(state)
 
     def reward_limits(self, state: Any) -> tuple[float, float]:
         """Limit the rewards that are worth fearing or hoping for, where nothing was observed.
