@@ -1,8 +1,8 @@
 """PILCO's double pendulum on a cart: swing two links up and hold them, by a force on the cart.
 
-The definition is that of Deisenroth's thesis (2010) and of the scenario "cart-double-pendulum" of the
-PILCO software, version 0.9. The links are uniform rods. Both angles are measured from upright, and
-the outer one does not depend on the inner one. The equations of motion come from the Lagrangian.
+The definition is that of Deisenroth's thesis (2010) and of the PILCO software, version 0.9. The
+links are uniform rods. Both angles are measured from upright, and the outer one does not depend on
+the inner one. The equations of motion come from the Lagrangian.
 """
 
 import gymnasium
@@ -21,6 +21,8 @@ COST_WIDTH = 0.5
 UP_DISTANCE = 0.2
 #: Coordinates that are angles in radians.
 ANGLES = (4, 5)
+#: Bounds of observations. The track has no end.
+HIGH = np.array([np.inf, np.inf, np.inf, np.inf, np.pi, np.pi])
 
 
 def derivative(state: np.ndarray, force: float, friction: float = FRICTION) -> np.ndarray:
@@ -74,11 +76,7 @@ class DoublePendulum(gymnasium.Env):
     """
 
     action_space = gymnasium.spaces.Box(-MAX_FORCE, MAX_FORCE, (1,), np.float64)
-    observation_space = gymnasium.spaces.Box(
-        -np.array([np.inf] * 4 + [np.pi] * 2),
-        np.array([np.inf] * 4 + [np.pi] * 2),
-        dtype=np.float64,
-    )
+    observation_space = gymnasium.spaces.Box(-HIGH, HIGH, dtype=np.float64)
     #: Seconds for which the tip has been up without a break, until now.
     seconds_up = 0.0
 

@@ -2,9 +2,9 @@
 
     .venv-shelf/bin/python benchmarks/shelf/run.py --tasks all --seeds 5 --out runs/shelf
 
-A run ends when the task's level is reached or its budget of steps is used. Each run is a JSON file,
-which is replaced after every episode. Repeat the command to continue: complete runs are skipped, and
-others start again. With --check, it plays one random episode of each task and prints its numbers.
+A run ends when the task's level is reached or its budget of steps is used. Each run is a JSON file.
+It is replaced after every episode. Repeat the command to continue: complete runs are skipped, and
+others start again. With --check, one random episode of each task is played, and described.
 """
 
 import argparse

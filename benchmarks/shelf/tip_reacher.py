@@ -1,9 +1,8 @@
 """TIP's reacher: Gym's two-link arm with eight coordinates, 50 steps and a known reward.
 
-The definition is that of trajectory-information-rl, environment "bacreacher-v0" (Mehta et al., 2022,
-"Exploration via Planning for Information about the Optimal Trajectory"). The arm, the goals and the
-rewards are those of Gymnasium's Reacher-v5. The observation differs: it has angles in place of their
-cosines and sines.
+The definition is that of "bacreacher-v0" in trajectory-information-rl (Mehta et al., 2022,
+"Exploration via Planning for Information about the Optimal Trajectory"). Arm, goals and rewards are
+those of Gymnasium's Reacher-v5. The observation has angles in place of cosines and sines.
 """
 
 import gymnasium
