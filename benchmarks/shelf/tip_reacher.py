@@ -1,4 +1,4 @@
-"""TIP's reacher: Gym's two-link arm with eight coordinates, 50 steps and a known reward.
+"""The arm of TIP: two links that reach for a goal, with eight coordinates and a known reward.
 
 The definition is that of "bacreacher-v0" in trajectory-information-rl (Mehta et al., 2022,
 "Exploration via Planning for Information about the Optimal Trajectory"). Arm, goals and rewards are
