@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
 PEER := .venv-rlberry
+SHELF_VENVS := .venv-shelf .venv-dmc .venv-pcgym
+SHELF_OUT := runs/shelf
 PIP_FLAGS := --quiet --disable-pip-version-check
 
-.PHONY: demo test check types lint bench bench-control compare docs figures wheel clean
+.PHONY: demo test check types lint bench bench-control compare shelf docs figures wheel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python examples/swing_up.py --out demo.png
@@ -43,6 +45,20 @@ compare: $(BENCH)/.installed
 	$(MAKE) $(PEER)/.installed || true
 	$(BENCH)/bin/python benchmarks/compare/run.py $(COMPARE)
 	$(BENCH)/bin/python docs/figures/shrink.py docs/figures/compare-*.png
+
+# Tasks of an environment that cannot be installed are skipped. SHELF="--tasks Reacher-v5 --seeds 1"
+# plays less. "make shelf-sac SAC=..." plays the peer.
+.PHONY: shelf-sac
+shelf: .venv-shelf/.installed
+	$(MAKE) .venv-dmc/.installed || true
+	$(MAKE) .venv-pcgym/.installed || true
+	.venv-shelf/bin/python benchmarks/shelf/run.py --out $(SHELF_OUT) $(SHELF)
+	.venv-shelf/bin/python benchmarks/shelf/table.py $(SHELF_OUT)
+
+shelf-sac: .venv-shelf/.installed
+	$(MAKE) .venv-dmc/.installed || true
+	.venv-shelf/bin/python benchmarks/shelf/sac.py --out $(SHELF_OUT) $(SAC)
+	.venv-shelf/bin/python benchmarks/shelf/table.py $(SHELF_OUT)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
@@ -92,5 +108,27 @@ $(PEER)/.installed: benchmarks/compare/requirements.txt
 	$(PEER)/bin/python -m pip install $(PIP_FLAGS) -r benchmarks/compare/requirements.txt
 	touch $@
 
+# PyTorch first and pinned, as above. dm-control needs an older MuJoCo than Gymnasium's tasks have.
+.venv-shelf/.installed: benchmarks/shelf/requirements-mujoco.txt benchmarks/shelf/requirements-sac.txt pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-shelf
+	.venv-shelf/bin/python -m pip install $(PIP_FLAGS) torch==2.13.0
+	.venv-shelf/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e . -r benchmarks/shelf/requirements-mujoco.txt
+	.venv-shelf/bin/python -m pip install $(PIP_FLAGS) --no-deps -r benchmarks/shelf/requirements-sac.txt
+	touch $@
+
+.venv-dmc/.installed: benchmarks/shelf/requirements-dmc.txt benchmarks/shelf/requirements-sac.txt pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-dmc
+	.venv-dmc/bin/python -m pip install $(PIP_FLAGS) torch==2.13.0
+	.venv-dmc/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e . -r benchmarks/shelf/requirements-dmc.txt
+	.venv-dmc/bin/python -m pip install $(PIP_FLAGS) --no-deps -r benchmarks/shelf/requirements-sac.txt
+	touch $@
+
+# pc-gym and do-mpc come without their dependencies, which the environments do not import.
+.venv-pcgym/.installed: benchmarks/shelf/requirements-pcgym.txt benchmarks/shelf/requirements-pcgym-only.txt pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-pcgym
+	.venv-pcgym/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e . -r benchmarks/shelf/requirements-pcgym.txt
+	.venv-pcgym/bin/python -m pip install $(PIP_FLAGS) --no-deps -r benchmarks/shelf/requirements-pcgym-only.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(BENCH) $(PEER) dist site demo.png
+	rm -rf $(VENV) $(BENCH) $(PEER) $(SHELF_VENVS) dist site demo.png
