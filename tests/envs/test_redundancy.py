@@ -149,3 +149,11 @@ def test_the_learner_fits_them():
     assert next_state[3] == pytest.approx(next_state[0], abs=1e-3)  # both move alike
     assert next_state[0] == pytest.approx(0.3 + 0.2 * (0.2 * 0.5 - 0.03), abs=0.02)
     assert np.isfinite(learner.info(state)["gain_transition"])
+
+
+def test_two_goals_do_not_make_one_coordinate_repeat_another():
+    """Two points always lie on a line."""
+    goals = np.repeat([[0.1, 0.5], [0.3, 0.2]], 10, axis=0)
+    assert repeated_coordinates(goals) == []
+    third = np.concatenate([goals, [[0.2, 0.35]]])
+    assert [pair[:2] for pair in repeated_coordinates(third)] == [(1, 0)]

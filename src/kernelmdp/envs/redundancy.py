@@ -5,6 +5,9 @@ import numpy as np
 #: How far a coordinate may be from a multiple of another one, as a share of its range, and still
 #: repeat it. It allows for rounding to 32 bits.
 ROUNDING = 1e-6
+#: Different values that a coordinate must have had to repeat another one. Any two points lie on a
+#: line, and a goal has one value in each episode.
+LEAST_VALUES = 3
 
 
 def constant_coordinates(observations: np.ndarray) -> list[int]:
@@ -25,6 +28,8 @@ def constant_coordinates(observations: np.ndarray) -> list[int]:
 def repeated_coordinates(observations: np.ndarray) -> list[tuple[int, int, float, float]]:
     """Find the coordinates that are multiples of an earlier one, up to a constant.
 
+    Coordinates with fewer than three different values are left out.
+
     Args:
         observations: Observations as rows, (n, m).
 
@@ -37,6 +42,7 @@ def repeated_coordinates(observations: np.ndarray) -> list[tuple[int, int, float
     [(2, 0, -2.0, 1.0)]
     """
     ranges = np.ptp(observations, axis=0)
+    ranges[[len(np.unique(column)) < LEAST_VALUES for column in observations.T]] = 0.0
     repeated: list[tuple[int, int, float, float]] = []
     for i in np.flatnonzero(ranges > 0):
         for j in np.flatnonzero(ranges[:i] > 0):
