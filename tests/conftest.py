@@ -14,13 +14,18 @@ if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
     os.sched_setaffinity(0, {cores[worker % len(cores)]})
 
+# Tracing makes millions of small objects, almost none of them in cycles: look for cycles seldom.
+gc.set_threshold(50_000, 20, 50)
+
 # Most of the time goes into compilation, and most programs run but for a moment: they are not
 # optimised, here and in processes that tests start, and without emitters of fast fused loops,
-# which take half of it.
+# which take half of it. A program is compiled in one piece: pieces are for threads, and a worker
+# has one core.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-FLAG = "--xla_cpu_use_fusion_emitters"
-if FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
-    os.environ["XLA_FLAGS"] = f"{flags} {FLAG}=false".strip()
+FLAGS = {"--xla_cpu_use_fusion_emitters": "false", "--xla_cpu_parallel_codegen_split_count": "1"}
+given = os.environ.get("XLA_FLAGS", "")
+added = [f"{flag}={value}" for flag, value in FLAGS.items() if flag not in given]
+os.environ["XLA_FLAGS"] = " ".join([given, *added]).strip()
 
 
 def pytest_configure(config):
@@ -33,10 +38,12 @@ def pytest_configure(config):
     import tests.checked  # noqa: F401  (named in the hook)
 
     jaxtyping.install_import_hook("kernelmdp", "tests.checked.typechecker")
-    from kernelmdp.numerics import kept_programs  # must come after the hook
+    from kernelmdp.numerics import kept_programs, modules  # must come after the hook
 
     # Annotations are checked while a program is traced, so no program is kept whole.
     kept_programs.KNOWN_PACKAGES = frozenset()
+    # Programs of matrices run for long: there the compiler's work is repaid.
+    modules.MATRIX_COMPILATION |= {"xla_backend_optimization_level": 1}
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Not in pyproject.toml: a filter there imports the package before the hook is installed.

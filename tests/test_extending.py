@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import kernelmdp as km
+from kernelmdp.cli import main
 from kernelmdp.experiments import RunConfig
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "extending.md"
@@ -33,9 +34,23 @@ def mine(tmp_path_factory):
 
 
 def kmdp(folder, *words):
+    """A command in a process of its own."""
     code = "from kernelmdp.cli import main; main()"
     command = [sys.executable, "-c", code, *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def typed(mine, monkeypatch):
+    """Types a command in the folder, in this process: another would import and compile anew."""
+    monkeypatch.chdir(mine)
+    monkeypatch.syspath_prepend(str(mine))
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["kmdp", *words])
+        main()
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -45,10 +60,24 @@ def test_each_is_short(block):
     assert len(definitions(block).splitlines()) <= LONGEST
 
 
+def assert_played_by_name(words, out):
+    named = [word.rpartition("=")[2] for word in words if "mine:" in word]
+    config = (out / "config.toml").read_text()
+    assert all(name in config for name in named)
+    assert len((out / "episodes.csv").read_text().splitlines()) == 2
+
+
+def test_by_name_in_a_process_of_its_own(mine, tmp_path):
+    """Nothing but the folder that the command is typed in says where the names are."""
+    words, out = ("mine:slope", "--agent", "mine:Curious"), tmp_path / "run"
+    done = kmdp(mine, "run", *words, "--episodes", "1", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert_played_by_name(words, out)
+
+
 @pytest.mark.parametrize(
     "words",
     [
-        ("mine:slope", "--agent", "mine:Curious"),
         (
             "rkhs",
             "--agent",
@@ -62,23 +91,19 @@ def test_each_is_short(block):
         ("rkhs", "--agent", "psrl", "--set", "prior=mine:Cautious"),
         ("rkhs", "--agent", "greedy", "--set", "reward_kernel=mine:Bump"),
     ],
-    ids=["env and agent", "learner and planner", "confidence", "prior", "kernel"],
+    ids=["learner and planner", "confidence", "prior", "kernel"],
 )
-def test_by_name_from_the_command_line(mine, words, tmp_path):
+def test_by_name_from_the_command_line(typed, words, tmp_path):
     out = tmp_path / "run"
-    done = kmdp(mine, "run", *words, "--episodes", "1", "--out", str(out))
-    assert done.returncode == 0, done.stderr
-    named = [word.rpartition("=")[2] for word in words if "mine:" in word]
-    config = (out / "config.toml").read_text()
-    assert all(name in config for name in named)
-    assert len((out / "episodes.csv").read_text().splitlines()) == 2
+    typed("run", *words, "--episodes", "1", "--out", str(out))
+    assert_played_by_name(words, out)
 
 
-def test_diagnostics_of_an_agent_reach_the_file_and_the_data_frame(mine, tmp_path):
+def test_diagnostics_of_an_agent_reach_the_file_and_the_data_frame(typed, tmp_path):
     out = tmp_path / "run"
     words = ("run", "riverswim", "--agent", "mine:Curious", "--out", str(out), "--episodes")
     for episodes in ("1", "2"):  # the second command goes on
-        assert kmdp(mine, *words, episodes).returncode == 0
+        typed(*words, episodes)
     assert "reward_gain" in (out / "episodes.csv").read_text().splitlines()[0]
     assert km.read(out).episodes["reward_gain"].is_monotonic_increasing
 

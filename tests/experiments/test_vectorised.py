@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from concurrent.futures import Future
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import pytest
 import kernelmdp as km
 from kernelmdp import cli
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments import RunConfig, vectorised
+from kernelmdp.experiments import RunConfig, local_backend, vectorised
 from kernelmdp.experiments.run import run as play_run
 from kernelmdp.experiments.study_file import read_plan
 from kernelmdp.experiments.varying_numbers import VaryingNumbers
@@ -208,6 +209,27 @@ def header_of(folder):
     return (folder / "episodes.csv").read_text().splitlines()[0].split(",")
 
 
+class ThisProcess:
+    """In place of the pool of workers: plays at once. Workers would import and compile anew."""
+
+    def __init__(self, **_):
+        pass
+
+    def submit(self, play, *words):
+        future = Future()
+        future.set_result(play(*words))
+        return future
+
+    def shutdown(self, **_):
+        pass
+
+
+@pytest.fixture
+def without_workers(monkeypatch):
+    monkeypatch.setattr(local_backend, "ProcessPoolExecutor", ThisProcess)
+
+
+@pytest.mark.usefixtures("without_workers")
 def test_trials_that_need_different_programs_are_played_in_parts(tmp_path):
     grid = {"name": "random", "grid": {"confidence.shape": ["trace", "box"]}}
     result = km.study(
@@ -217,6 +239,7 @@ def test_trials_that_need_different_programs_are_played_in_parts(tmp_path):
     assert not result.failed
 
 
+@pytest.mark.usefixtures("without_workers")
 def test_a_trial_that_cannot_be_compiled_fails_with_one_sentence(tmp_path, capsys, monkeypatch):
     study = STUDY | {"agents": [{"name": "frugal"}], "seeds": 1}
     text = tmp_path / "study.toml"

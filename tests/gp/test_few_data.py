@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
+from kernelmdp.gp import compilation
 
 from .dense import Dense
 from .test_contract import compilations
@@ -13,6 +14,15 @@ from .test_contract import compilations
 BOX = km.Box([0.0] * 3, [1.0] * 3)
 NOISE = 0.01
 SE = km.kernels.SquaredExponential(0.28)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _coarse_net():
+    """The net only measures the error that a kernel reports, and no test here reads it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation, "NET", 10_000)
+        yield
+    compilation._compile.cache_clear()  # other tests must not get these errors
 
 
 def data(n, seed=0):

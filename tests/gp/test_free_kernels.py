@@ -197,6 +197,14 @@ def test_outputs_are_fitted_each_for_itself():
     assert both.names[1] == ("lengthscale",)
 
 
+def many_draws(posterior, z, key, count=4000):
+    """Draws at z. Most of the time goes into random numbers, so this program is optimised."""
+    draw = lambda key: posterior.sample(key=key)(jnp.asarray(z))  # noqa: E731
+    options = {"xla_backend_optimization_level": 1}
+    draws = jax.jit(lambda keys: jax.lax.map(draw, keys), compiler_options=options)
+    return np.asarray(draws(jax.random.split(key, count)))
+
+
 def test_draws_have_the_law_of_the_exact_posterior():
     """Means within five standard errors; covariances to a tenth: random features."""
     shape, x, y, z = example()
@@ -211,8 +219,7 @@ def test_draws_have_the_law_of_the_exact_posterior():
         config=InducingConfig(fourier_features=400),
     )
     assert not posterior.sample(key=jax.random.key(0)).exact
-    draw = jax.jit(lambda key: posterior.sample(key=key)(jnp.asarray(z)))
-    draws = np.asarray(jax.lax.map(draw, jax.random.split(jax.random.key(0), 4000)))
+    draws = many_draws(posterior, z, jax.random.key(0))
     kernel = km.kernels.Independent(shape.kernels())
     oracle = Dense(kernel, x, y, np.asarray(shape.noise) ** 2, z)
     std = np.sqrt(oracle.variance)
@@ -227,8 +234,7 @@ def test_far_from_all_centres_draws_vary_as_the_prior():
     shape, x, y, _ = example()
     z = points(4, seed=6) * np.array([1.0, 1.0, 5.0])  # actions five times as large
     posterior = inducing_posterior(shape, x[:2], np.ones(2), x, y, scalar=False, block=8)
-    draw = jax.jit(lambda key: posterior.sample(key=key)(jnp.asarray(z)))
-    draws = np.asarray(jax.lax.map(draw, jax.random.split(jax.random.key(1), 4000)))
+    draws = many_draws(posterior, z, jax.random.key(1))
     np.testing.assert_allclose(draws.std(axis=0), posterior.predict(z)[1], rtol=0.1)
 
 

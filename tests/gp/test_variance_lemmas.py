@@ -93,8 +93,9 @@ def test_rare_jumps(kind, noise):
 def test_std_is_lipschitz_in_the_kernel_distance(text, engine):
     rng = np.random.default_rng(4)
     kernel = km.kernel(text)
+    # No rank reaches this tolerance for a rough kernel, so the limit only says when that is seen.
     posterior = km.gp.posterior(
-        kernel, noise_variance=0.1, domain=BOX, engine=engine, tolerance=1e-10, rank_limit=1500
+        kernel, noise_variance=0.1, domain=BOX, engine=engine, tolerance=1e-10, rank_limit=300
     ).condition(rng.random((20, 2)), np.zeros(20))
     x, y = rng.random((200, 2)), rng.random((200, 2))
     pairs = np.array([np.asarray(kernel(np.stack([a, b]))) for a, b in zip(x, y, strict=True)])

@@ -100,7 +100,10 @@ def compile_kernel(
     kernel.require_dimension(domain.dimension)
     leaves, structure = jax.tree.flatten(kernel)
     values = tuple((np.asarray(leaf).shape, np.asarray(leaf).tobytes()) for leaf in leaves)
-    return _compile((structure, values), _UnhashedKernel(kernel), domain, tolerance, rank_limit)
+    found = _compile((structure, values), _UnhashedKernel(kernel), domain, tolerance, rank_limit)
+    if isinstance(found, str):
+        raise CompilationError(found)
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,13 +122,14 @@ class _UnhashedKernel:
 @functools.lru_cache(maxsize=128)
 def _compile(
     _key: Any, unhashed: _UnhashedKernel, domain: Domain, tolerance: float, rank_limit: int
-) -> Compilation:
+) -> Compilation | str:
+    """The compiled kernel, or why there is none. A failed search takes longest, so it is cached."""
     kernel = unhashed.kernel.astype(jnp.float64)
     use_net = domain.dimension < CERTIFIED_DIMENSION or domain.finite
     candidates = domain.net(CANDIDATES)[0] if use_net else domain.spread_points(CANDIDATES)
     chosen, residual = pivots(kernel, candidates, tolerance=tolerance, limit=rank_limit)
     if residual > tolerance and len(chosen) == rank_limit:
-        raise CompilationError(
+        return (
             f"{kernel} needs more than rank_limit = {rank_limit} centres for tolerance "
             f"{tolerance:g} (residual {residual:.1e}); use engine='exact', a larger rank_limit or "
             "a larger tolerance"

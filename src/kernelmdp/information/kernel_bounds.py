@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.domains import Domain
@@ -23,6 +22,7 @@ from kernelmdp.kernels import (
     SquaredExponential,
     Sum,
 )
+from kernelmdp.numerics.modules import jit
 
 #: Returns name and value of the tightest bound of a kernel, on a domain, at a noise variance.
 Best: TypeAlias = Callable[[Kernel, Domain, float], tuple[str, float]]
@@ -145,12 +145,9 @@ def _fourier(unit: Kernel, sides: np.ndarray, n: int, noise_variance: float) -> 
 
     def spectral_density(squared_frequency: np.ndarray) -> np.ndarray:
         # The density is a function of |ω|² alone, so evaluate it on the first axis.
-        frequency = (
-            jnp.zeros((*np.shape(squared_frequency), d))
-            .at[..., 0]
-            .set(jnp.sqrt(jnp.asarray(squared_frequency)))
-        )
-        return np.asarray(unit.spectral_density(frequency))
+        frequency = np.zeros((*np.shape(squared_frequency), d))
+        frequency[..., 0] = np.sqrt(squared_frequency)
+        return np.asarray(_density(unit, frequency))
 
     def radial_kernel(distance: np.ndarray) -> np.ndarray:
         r = np.atleast_1d(distance)
@@ -166,3 +163,8 @@ def _fourier(unit: Kernel, sides: np.ndarray, n: int, noise_variance: float) -> 
         noise_variance=noise_variance,
     )
     return {"fourier": bound}
+
+
+@jit
+def _density(kernel: Kernel, frequency: Any) -> Any:
+    return kernel.spectral_density(frequency)
