@@ -100,10 +100,10 @@ def compile_kernel(
     kernel.require_dimension(domain.dimension)
     leaves, structure = jax.tree.flatten(kernel)
     values = tuple((np.asarray(leaf).shape, np.asarray(leaf).tobytes()) for leaf in leaves)
-    found = _compile((structure, values), _UnhashedKernel(kernel), domain, tolerance, rank_limit)
-    if isinstance(found, str):
-        raise CompilationError(found)
-    return found
+    compiled = _compile((structure, values), _UnhashedKernel(kernel), domain, tolerance, rank_limit)
+    if isinstance(compiled, str):
+        raise CompilationError(compiled)
+    return compiled
 
 
 @dataclasses.dataclass(frozen=True)
