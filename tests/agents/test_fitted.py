@@ -277,7 +277,11 @@ def test_radii_are_in_units_of_the_state(planner, confidence):
         reach = np.linalg.norm(np.asarray(prediction.root), axis=2)
     else:
         reach = np.asarray(prediction.sides)
-    np.testing.assert_allclose((reach / scale).max(axis=1), widest, rtol=1e-9)
+    # The width of a box is its half diagonal.
+    lengths = reach / scale
+    is_box = prediction.sides is not None
+    length = np.linalg.norm(lengths, axis=1) if is_box else lengths.max(axis=1)
+    np.testing.assert_allclose(length, widest, rtol=1e-9)
 
 
 def test_every_number_of_it_can_be_set(tmp_path):
