@@ -10,7 +10,7 @@ import pytest
 from kernelmdp.domains import Box, FiniteSet
 from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
 from kernelmdp.planners import MPCPlanner
-from kernelmdp.planners.ilqr import ilqr_refine
+from kernelmdp.planners.ilqr import TrackedPath, ilqr_refine
 
 STEPS = 6
 MOTION = np.array([[1.0, 0.2], [0.3, 1.1]])
@@ -42,8 +42,12 @@ def total(step, start, decisions, live=None):
     return float(totals(step, start, jnp.asarray(decisions)[None], live)[0])
 
 
+def no_feedback(decisions):
+    return TrackedPath.without_feedback(jnp.asarray(decisions), dimension=2, laws=4)
+
+
 @functools.partial(jax.jit, static_argnums=0)
-def polish_between(step, start, decisions, bound, live, iterations):
+def polish_between(step, start, decisions, bound, live, iterations, previous):
     return ilqr_refine(
         step,
         start,
@@ -54,13 +58,17 @@ def polish_between(step, start, decisions, bound, live, iterations):
         active=live,
         difference=lambda a, b: a - b,
         iterations=iterations,
-    )[0]
+        previous=previous,
+    )
 
 
 def ilqr_iterations(step, start, decisions, *, bound=WIDE, live=None, iterations=1):
     live = np.ones(len(decisions), bool) if live is None else live
     bound = jnp.asarray(bound)
-    return np.asarray(polish_between(step, start, decisions, bound, live, iterations))
+    path, _ = polish_between(
+        step, start, decisions, bound, live, iterations, no_feedback(decisions)
+    )
+    return np.asarray(path.decisions)
 
 
 def best_linear():
@@ -117,6 +125,36 @@ def test_never_worse_where_nothing_is_linear():
         gained.append(total(wild_step, start, found, live) - before)
     assert min(gained) >= -1e-12
     assert max(gained) > 0.05
+
+
+def test_a_disturbed_path_is_followed_by_its_feedback():
+    """A pole on its tip: the decisions of the last plan alone let it fall after a disturbance."""
+    steps, rest, wide, live = 40, jnp.zeros(2), jnp.asarray(WIDE), np.ones(40, bool)
+    nothing = jnp.zeros((steps, 1))
+    path, planned = polish_between(falling_step, rest, nothing, wide, live, 2, no_feedback(nothing))
+    disturbed = jnp.array([0.01, 0.0])
+    fallen, fallen_total = polish_between(
+        falling_step, disturbed, path.decisions, wide, live, 0, no_feedback(path.decisions)
+    )
+    kept, total_kept = polish_between(falling_step, disturbed, path.decisions, wide, live, 0, path)
+    assert planned == pytest.approx(0.0, abs=1e-9)
+    assert float(fallen_total) < -10.0 < -0.1 < float(total_kept)
+    assert np.abs(np.asarray(kept.states[-1])).max() < 1e-3 < np.abs(fallen.states[-1]).max()
+
+
+def falling_step(states, decisions):
+    speed = states[:, 1] + 0.1 * (9.0 * jnp.sin(states[:, 0]) + decisions[:, 0])
+    after = jnp.stack([states[:, 0] + 0.1 * speed, speed], axis=1)
+    rewards = -(states[:, 0] ** 2) - 1e-3 * decisions[:, 0] ** 2
+    return rewards, after, jnp.zeros(states.shape[0], bool)
+
+
+def test_the_next_period_drops_the_first_decision():
+    decisions = np.arange(3.0)[:, None]
+    path = no_feedback(decisions)._replace(gain=jnp.ones((3, 4, 1, 2)))
+    after = path.next_period()
+    np.testing.assert_array_equal(after.decisions[:, 0], [1.0, 2.0, 2.0])
+    np.testing.assert_array_equal(after.gain[:, 0, 0, 0], [1.0, 1.0, 0.0])
 
 
 def test_differences_go_the_shorter_way_round():

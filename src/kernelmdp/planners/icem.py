@@ -17,8 +17,9 @@ from jaxtyping import Array, Float, PyTree
 from kernelmdp.planners.proposals import ProposalDistribution, colouring_matrix, shifted
 from kernelmdp.types import ArrayLike, Key
 
-#: From a sequence (T, w) to a better one (T, w) and its score.
-Refinement = Callable[[Array], tuple[Array, Array]]
+#: From a sequence (T, w) and the memory of the refinement, to a better sequence (T, w), its score,
+#: and the memory for the next period.
+Refinement = Callable[[Array, PyTree], tuple[Array, Array, PyTree]]
 
 #: Scores whose relative difference is below this are tied. It is far above round-off.
 TIE = 1e-9
@@ -30,10 +31,12 @@ class SearchState(NamedTuple):
     Attributes:
         parameters: The parameters of each proposal distribution.
         elites: The best sequences, which are tried again, (k, T, w).
+        refinement: What the refinement passes on to itself.
     """
 
     parameters: tuple[PyTree, ...]
     elites: Float[Array, "k T w"]
+    refinement: PyTree = ()
 
 
 class SearchResult(NamedTuple):
@@ -77,7 +80,7 @@ class CrossEntropySearch:
         """Return the state of a search at the start of an episode.
 
         Returns:
-            The initial parameters, with their centre as elites.
+            The initial parameters, with their centre as elites, and no memory of a refinement.
         """
         parameters = tuple(proposal.initial() for proposal in self.proposals)
         centre = self._centre(parameters)[None]
@@ -117,7 +120,7 @@ class CrossEntropySearch:
         best, after = jax.lax.fori_loop(0, rounds, next_round, (nothing, memory))
         pairs = zip(self.proposals, after.parameters, strict=True)
         parameters = tuple(proposal.next_period(fitted) for proposal, fitted in pairs)
-        return best, SearchState(parameters, jax.vmap(shifted)(after.elites))
+        return best, SearchState(parameters, jax.vmap(shifted)(after.elites), after.refinement)
 
     def _round(
         self,
@@ -131,7 +134,7 @@ class CrossEntropySearch:
         def iterate(
             number: Array, carry: tuple[SearchState, SearchResult]
         ) -> tuple[SearchState, SearchResult]:
-            parameters, reused = carry[0]
+            parameters, reused, refinement = carry[0]
             iteration_key = jax.random.fold_in(key, number)
             # Fresh draws come first, because the first of tied sequences is taken. If no decision
             # matters, the choice is then random.
@@ -143,7 +146,7 @@ class CrossEntropySearch:
             advantage = jnp.where(number > 0, TIE * (1 + jnp.abs(scores[-1])), 0.0)
             order = jax.lax.top_k(scores.at[-1].add(advantage), self.elites)[1]
             best = batch[order]
-            after = SearchState(self._fit(parameters, best), best[: self.reused])
+            after = SearchState(self._fit(parameters, best), best[: self.reused], refinement)
             return after, SearchResult(best[0], scores[order[0]])
 
         # One loop compiles in a third of the time of three unrolled iterations. The best sequence
@@ -151,14 +154,15 @@ class CrossEntropySearch:
         nothing = SearchResult(memory.elites[0], jnp.asarray(-jnp.inf))
         after, best = jax.lax.fori_loop(0, self.iterations, iterate, (memory, nothing))
         if refine is not None:
-            refined, refined_score = refine(best.decisions)
+            refined, refined_score, refinement = refine(best.decisions, memory.refinement)
             candidate = SearchResult(
                 refined, jnp.where(jnp.isnan(refined_score), -jnp.inf, refined_score)
             )
             elites = jnp.concatenate([refined[None], after.elites[:-1]])
             improved = candidate.score > best.score
             best = jax.tree.map(lambda new, old: jnp.where(improved, new, old), candidate, best)
-            after = after._replace(elites=jnp.where(improved, elites, after.elites))
+            elites = jnp.where(improved, elites, after.elites)
+            after = after._replace(elites=elites, refinement=refinement)
         return best, after
 
     def decode(self, decisions: Float[Array, "... w"]) -> list[Array]:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from kernelmdp.planners.proposals import shifted
 from kernelmdp.types import ArrayLike
 
 #: From states (n, m) and decisions (n, w) to rewards (n,), next states (n, m), and whether the
@@ -37,6 +38,48 @@ class Trajectory(NamedTuple):
     states: Float[Array, "T m"]
     earning: Bool[Array, " T"]
     total: Float[Array, ""]
+
+
+class TrackedPath(NamedTuple):
+    """A planned path, with feedback laws that follow it from states beside it.
+
+    Attributes:
+        states: The states of the path before each decision, (T, m).
+        decisions: The decisions, (T, w).
+        gain: Changes of the decisions for each unit by which the state leaves the path, for p
+            feedback laws, (T, p, w, m).
+    """
+
+    states: Float[Array, "T m"]
+    decisions: Float[Array, "T w"]
+    gain: Float[Array, "T p w m"]
+
+    @classmethod
+    def without_feedback(
+        cls, decisions: Float[Array, "T w"], *, dimension: int, laws: int
+    ) -> "TrackedPath":
+        """Make a path that is followed by its decisions alone, for the first period.
+
+        Args:
+            decisions: The decisions, (T, w).
+            dimension: The number of coordinates of a state, m.
+            laws: The number of feedback laws, p.
+
+        Returns:
+            The path, with gains of zero.
+        """
+        (steps, width), dtype = decisions.shape, decisions.dtype
+        gain = jnp.zeros((steps, laws, width, dimension), dtype)
+        return cls(jnp.zeros((steps, dimension), dtype), decisions, gain)
+
+    def next_period(self) -> "TrackedPath":
+        """Drop the first period. The last decision is repeated, without feedback.
+
+        Returns:
+            The path of the next period.
+        """
+        gain = jnp.concatenate([self.gain[1:], jnp.zeros_like(self.gain[:1])])
+        return TrackedPath(shifted(self.states), shifted(self.decisions), gain)
 
 
 class Feedback(NamedTuple):
@@ -76,10 +119,14 @@ def ilqr_refine(
     active: Bool[Array, " T"],
     difference: Callable[[Array, Array], Array],
     iterations: ArrayLike,
+    previous: TrackedPath,
     regularisers: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0),
     step_lengths: tuple[float, ...] = (1.0, 0.4, 0.1),
-) -> tuple[Float[Array, "T w"], Float[Array, ""]]:
+) -> tuple[TrackedPath, Float[Array, ""]]:
     """Improve a sequence of decisions. No iteration makes it worse.
+
+    The path of the period before is tried too, with its feedback. Where the motion is unstable, a
+    small disturbance makes its decisions useless without feedback.
 
     Args:
         step: The dynamics and the reward, without noise.
@@ -91,14 +138,14 @@ def ilqr_refine(
         active: Which periods belong to the episode, (T,). Others earn nothing.
         difference: Subtracts states, also across the border of periodic axes.
         iterations: The number of iterations, which may be traced.
+        previous: The path from the period before, or one without gains.
         regularisers: Penalties on changes of the decisions, in units of the mean reward for a
             large change.
         step_lengths: Step lengths that are tried with each regulariser.
 
     Returns:
-        The improved sequence (T, w), and the sum of its rewards.
+        The improved sequence with its path and feedback, and the sum of its rewards.
     """
-    steps, width = decisions.shape
     rollouts = jnp.asarray(iterations) + 1
     m, count = start.shape[0], len(regularisers) * len(step_lengths)
 
@@ -148,14 +195,20 @@ def ilqr_refine(
             jax.lax.cond(number < rollouts, best_feedback, lambda _: feedback, path),
         )
 
-    # The first rollout is that of the given sequence. It is part of the loop, so that the dynamics
-    # are compiled once for all rollouts.
-    unchanged = Feedback(jnp.zeros((count, steps, width)), jnp.zeros((count, steps, width, m)))
-    nothing = Trajectory(decisions, jnp.zeros((steps, m)), active, jnp.asarray(-jnp.inf))
-    _, path, _ = jax.lax.while_loop(
-        lambda carry: carry[0] < rollouts, improve, (jnp.zeros_like(rollouts), nothing, unchanged)
+    # The first rollouts are the given sequence and the previous path with each of its gains. They
+    # are part of the loop, so that the dynamics are compiled once for all rollouts.
+    given = decisions - previous.decisions
+    gains = jnp.moveaxis(previous.gain, 1, 0)[: count - 1]
+    first = Feedback(
+        jnp.zeros((count, *given.shape), given.dtype).at[0].set(given),
+        jnp.zeros((count, *gains.shape[1:]), gains.dtype).at[1 : 1 + gains.shape[0]].set(gains),
     )
-    return path.decisions, path.total
+    nothing = Trajectory(previous.decisions, previous.states, active, jnp.asarray(-jnp.inf))
+    _, path, feedback = jax.lax.while_loop(
+        lambda carry: carry[0] < rollouts, improve, (jnp.zeros_like(rollouts), nothing, first)
+    )
+    gain = jnp.moveaxis(feedback.gain[:: len(step_lengths)], 0, 1)
+    return TrackedPath(path.states, path.decisions, gain), path.total
 
 
 def _derivatives(step: Step, path: Trajectory) -> tuple[Array, TrajectoryDerivatives]:

@@ -22,7 +22,7 @@ from kernelmdp.mdp.policy import Policy, PolicyPlayer
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners.icem import CrossEntropySearch, SearchState
-from kernelmdp.planners.ilqr import ilqr_refine
+from kernelmdp.planners.ilqr import TrackedPath, ilqr_refine
 from kernelmdp.planners.model_rollout import (
     OPTIMISM,
     hallucinated_dimension,
@@ -258,6 +258,10 @@ class MPC(Policy):
 
     def reset(self, count: int) -> SearchState:
         memory = self.planner.search(self.mdp).reset()
+        if self._refines:
+            laws, m = len(self.planner.ilqr_regularisers), self.mdp.states.dimension
+            path = TrackedPath.without_feedback(memory.elites[0], dimension=m, laws=laws)
+            memory = memory._replace(refinement=path)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (count, *leaf.shape)), memory)
 
     def decide(
@@ -316,16 +320,21 @@ class MPC(Policy):
             def score(decisions: Array) -> Array:
                 return returns(decisions, planner.terminal_velocity_penalty)
 
-            def refine(decisions: Array) -> tuple[Array, Array]:
-                refined, total = self._ilqr_refined(
-                    search, state, period, decisions, planner.ilqr_iterations * rounds
+            def refine(decisions: Array, previous: TrackedPath) -> tuple[Array, Array, TrackedPath]:
+                iterations = planner.ilqr_iterations * rounds
+                path, total = self._ilqr_refined(
+                    search, state, period, decisions, previous, iterations
                 )
-                scored = noise is not None or mdp.termination is not None
-                return refined, score(refined[None])[0] if scored else total
+                if noise is not None or mdp.termination is not None:
+                    total = score(path.decisions[None])[0]
+                return path.decisions, total, path.next_period()
 
-            refines = planner.ilqr_iterations > 0 and not mdp.actions.finite
             best, after = search(
-                memory, score, key=search_key, rounds=rounds, refine=refine if refines else None
+                memory,
+                score,
+                key=search_key,
+                rounds=rounds,
+                refine=refine if self._refines else None,
             )
             value = best.score if mdp.termination is None else returns(best.decisions[None])[0]
             return search.decode(best.decisions[0])[0], value, after
@@ -336,14 +345,19 @@ class MPC(Policy):
         single = replan_state(jax.tree.map(lambda leaf: leaf[0], memory), states[0])
         return jax.tree.map(lambda leaf: leaf[None], single)
 
+    @property
+    def _refines(self) -> bool:
+        return self.planner.ilqr_iterations > 0 and not self.mdp.actions.finite
+
     def _ilqr_refined(
         self,
         search: CrossEntropySearch,
         start: Array,
         period: Period,
         decisions: Array,
+        previous: TrackedPath,
         iterations: ArrayLike,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[TrackedPath, Array]:
         mdp, planner = self.mdp, self.planner
 
         def step(states: Array, state_decisions: Array) -> tuple[Array, Array, Array]:
@@ -367,6 +381,7 @@ class MPC(Policy):
             active=jnp.asarray(period) + jnp.arange(decisions.shape[0]) < mdp.horizon,
             difference=mdp.states.difference,
             iterations=iterations,
+            previous=previous,
             regularisers=planner.ilqr_regularisers,
             step_lengths=planner.ilqr_step_lengths,
         )
