@@ -1,5 +1,7 @@
 """Steps that are no part of the model: collisions."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,6 +51,16 @@ def test_a_collision_is_left_out_and_avoided(learned):
     assert excluded.sum() <= 6 * len(hit)  # and up to five steps after each
     points, residuals = state.data.motion_rows(state.trend)
     assert len(points) == len(residuals) == len(state.data) - excluded.sum()
+
+
+def test_plans_stop_before_an_end_stop_that_episodes_survived(learned):
+    """The stop is a limit although the other side of the axis has a limit of its own."""
+    _, _, state = learned
+    ended = np.zeros(len(state.data), bool)
+    ended[np.argmin(state.data.outcomes[:, 0])] = True
+    low, high = dataclasses.replace(state.data, ended=ended).survival_limits
+    assert -np.inf < low[0] < 0.0
+    assert 0.5 * STOP < high[0] <= STOP
 
 
 def test_what_was_learned_before_a_collision_stays(learned):

@@ -340,8 +340,8 @@ class FittedData(Module):
     def survival_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits of coordinates beyond which episodes ended, (m,) each.
 
-        Coordinates without such limits get limits beyond which the motion is not understood, as at
-        an end stop. Plans that must last do not go there either. In a race, the goal is beyond a
+        Sides without such limits get limits beyond which the motion is not understood, as at an
+        end stop. Plans that must last do not go there either. In a race, the goal is beyond a
         limit; it has no mirror image.
         """
         m, outcomes = self.problem.states.dimension, self.outcomes
@@ -349,10 +349,15 @@ class FittedData(Module):
         centre = None if self.is_race else np.mean(states[starts], axis=0)
         survived = np.concatenate([states, outcomes[~self.ended]])
         low, high = survival_limits(survived, outcomes[self.ended], centre)
-        understood = np.concatenate([states[~self.excluded], outcomes[~self.excluded]])
-        others = survival_limits(understood, outcomes[self.excluded], centre)
-        free = np.isinf(low) & np.isinf(high)
-        low, high = (np.where(free, *each) for each in zip(others, (low, high), strict=True))
+        # A soft end stop acts for some steps before the model is surprised.
+        lead = np.ones(self.settings.outlier_lead + 1)
+        excluded = np.convolve(self.excluded[::-1], lead)[: len(self)][::-1] > 0
+        understood = np.concatenate([states[~excluded], outcomes[~excluded]])
+        others = survival_limits(understood, outcomes[excluded], centre)
+        low, high = (
+            np.where(np.isinf(end), other, end)
+            for end, other in zip((low, high), others, strict=True)
+        )
         for axis in self.box.periodic:
             low[axis], high[axis] = -np.inf, np.inf
         return low, high

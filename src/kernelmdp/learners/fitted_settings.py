@@ -112,6 +112,11 @@ class FittedSettings(Settings):
         "Number of steps after a surprising one that are left out with it. A collision lasts "
         "some steps.",
     )
+    outlier_lead: int = setting(
+        2,
+        "Number of steps before a surprising one at which limits of the understood motion are "
+        "drawn. A soft end stop has begun to act there. Settled on InvertedPendulum-v5, seed 1.",
+    )
     outlier_share: float = setting(
         0.25,
         "Largest share of surprising steps in an episode. If there are more, the model is at fault "
@@ -242,6 +247,7 @@ class FittedSettings(Settings):
             "comparison_rows",
             "surprise_memory",
             "outlier_steps",
+            "outlier_lead",
             "trend_rows",
         ):
             integer(name, getattr(self, name), least=1)
