@@ -5,9 +5,11 @@ cannot raise an error, so callers pass its results through ``require_positive_de
 are outside it. Code that runs eagerly uses ``checked_cholesky``.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy
@@ -76,7 +78,7 @@ def solve_lower(factor: Float[Array, "n n"], right: Float[Array, "n k"]) -> Floa
     Returns:
         C⁻¹ B, (n, k).
     """
-    return solve_triangular(factor.mT, right, lower=False, trans=1)
+    return _solve(factor, right, transposed=False)
 
 
 def solve_lower_transposed(
@@ -91,7 +93,50 @@ def solve_lower_transposed(
     Returns:
         C⁻ᵀ B, (n, k).
     """
-    return solve_triangular(factor.mT, right, lower=False)
+    return _solve(factor, right, transposed=True)
+
+
+def _solve(factor: Array, right: Array, *, transposed: bool) -> Array:
+    """C⁻¹ B or C⁻ᵀ B, which can be differentiated and batched."""
+
+    def solver(transposed: bool) -> Callable[[Any, Array], Array]:
+        return lambda _, b: _SOLVERS[transposed](factor, b)
+
+    def product(x: Array) -> Array:  # only derivatives use it
+        lower = jnp.tril(factor)
+        return (lower.mT if transposed else lower) @ x
+
+    return jax.lax.custom_linear_solve(product, right, solver(transposed), solver(not transposed))
+
+
+def _one_by_one(solve: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """Let a solver treat a batch of matrices one after the other.
+
+    Two batches at once wait for each other for ever on a machine with two cores (jaxlib 0.10.2):
+    each holds one of the two threads and needs another one.
+    """
+    batched = jax.custom_batching.custom_vmap(solve)
+
+    @batched.def_vmap
+    def solve_batch(
+        axis_size: int, in_batched: list[bool], factor: Array, right: Array
+    ) -> tuple[Array, bool]:
+        if in_batched[0]:
+            rights = right if in_batched[1] else jnp.broadcast_to(right, (axis_size, *right.shape))
+            return jax.lax.map(lambda pair: batched(*pair), (factor, rights)), True
+        # One matrix: all right-hand sides are columns of one.
+        count, n, k = right.shape
+        columns = jnp.moveaxis(right, 0, 1).reshape(n, count * k)
+        return jnp.moveaxis(batched(factor, columns).reshape(n, count, k), 1, 0), True
+
+    return batched
+
+
+#: Solvers with C, and with Cᵀ.
+_SOLVERS = {
+    False: _one_by_one(lambda factor, b: solve_triangular(factor.mT, b, lower=False, trans=1)),
+    True: _one_by_one(lambda factor, b: solve_triangular(factor.mT, b, lower=False)),
+}
 
 
 def inverse_from_factor(factor: Float[Array, "n n"]) -> Float[Array, "n n"]:
