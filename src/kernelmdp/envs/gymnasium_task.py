@@ -48,6 +48,9 @@ class GymnasiumTask:
             one angle of the state.
         action_repeat: The number of steps of the environment for which each action is held. The
             reward of a period is the sum over them.
+        given_bounds: Whether the bounds of ``states`` were given by the user. An observation beyond
+            them is an error. Beyond the bounds that the environment declares, the state is clipped,
+            the outcome is the observation itself, and a warning says so once.
         made_from: The name and options from which the task was made, or None.
         record: The steps of the environment that were played.
 
@@ -67,6 +70,7 @@ class GymnasiumTask:
     unbounded: tuple[int, ...] = ()
     angle_pairs: AnglePairs = dataclasses.field(default_factory=AnglePairs)
     action_repeat: int = 1
+    given_bounds: bool = False
     made_from: dict[str, Any] | None = None
     record: PlayRecord = dataclasses.field(default_factory=PlayRecord, repr=False)
 
@@ -128,7 +132,9 @@ class GymnasiumTask:
     @functools.cached_property
     def _encoding(self) -> StateEncoding:
         space = flat_space(self.env.observation_space, "observation")
-        return StateEncoding(space, self.states, self.unbounded, self.angle_pairs)
+        return StateEncoding(
+            space, self.states, self.unbounded, self.angle_pairs, self.given_bounds
+        )
 
     @functools.cached_property
     def _actions(self) -> FlatSpace:

@@ -48,7 +48,8 @@ def from_gymnasium(
         horizon: The number of periods, H. None means the environment's time limit divided by
             ``action_repeat``, rounded up.
         states: The state space. None means the observation space. Axes without bounds then get
-            provisional ones (``GymnasiumTask.unbounded``).
+            provisional ones (``GymnasiumTask.unbounded``). An observation beyond declared bounds is
+            clipped, with a warning. Beyond bounds that you give, it is an error.
         angles: Coordinates that are angles in radians, which wrap from π to −π. Their numbers or
             their names.
         known_reward: The mean reward of a period as a function of points (n, d) -> (n,).
@@ -100,6 +101,7 @@ def from_gymnasium(
         known_reward=known_reward,
         unbounded=unbounded,
         action_repeat=repeat,
+        given_bounds=states is not None,
     )
 
 
