@@ -32,7 +32,7 @@ class Task:
         published: What others needed, and who.
         window: The number of last episodes over which the score is averaged. It is 5 where goals
             or terrain are drawn anew in each episode.
-        settings: Settings of ``from_gymnasium``: horizon, action_repeat, angles.
+        settings: Settings of ``from_gymnasium``: horizon, action_repeat, angles, clock.
         reward: The known reward at points (n, d), or None if it is learned.
         budget: The number of steps after which a run ends. The default is twice the bar.
         episodes: The number of episodes that the agent is told to expect.
@@ -146,7 +146,7 @@ _TIP_REACHER = Task(
     settings={"horizon": 50, "angles": (0, 1)},
     reward=_tip_reward,
 )
-_PCGYM = {"settings": {"horizon": 59}}
+_PCGYM = {"settings": {"horizon": 59, "clock": True}}
 _POPLIN = "POPLIN 345 at 50,000"
 _VARIANTS = "variants of PILCO at most 1,950, with a reward of their own"
 _CURVES = "MBPO and POPLIN, by their curves"

@@ -163,7 +163,7 @@ class RecoveryWarning(UserWarning):
 
 
 class ObservationWarning(UserWarning):
-    """A coordinate of the observations tells nothing, repeats another one, or is too large.
+    """A coordinate of the observations tells nothing, repeats another one, or leaves its bounds.
 
     >>> issubclass(ObservationWarning, UserWarning)
     True

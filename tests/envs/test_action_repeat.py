@@ -142,7 +142,7 @@ def test_a_run_stores_it():
     assert (system.task.horizon, system.task.action_repeat) == (7, 4)
     assert system.spec == {"name": "Pendulum-v1", **options}
     assert as_playable(system.spec).task.action_repeat == 4
-    with pytest.raises(ArgumentError, match="horizon, angles, action_repeat"):
+    with pytest.raises(ArgumentError, match="horizon, angles, action_repeat, clock"):
         RunConfig("Pendulum-v1", env_options={"repeat": 4}).require_environment()
 
 

@@ -182,7 +182,6 @@ def test_what_is_no_angle():
         ({"earn": lambda n: "much"}, DataError, "reward: expected a number.*after step 0"),
         ({"observe": lambda a, n: [a] * n}, ShapeError, r"shape \(2,\) after step 1"),
         ({"observe": lambda a, n: ["x"]}, DataError, "expected numbers.*after step 0"),
-        ({"observe": lambda a, n: [2.0]}, DomainError, "after step 0.*outside by 1"),
         (
             {"earn": crash},
             KernelMDPError,
@@ -193,6 +192,12 @@ def test_what_is_no_angle():
 def test_bad_episodes_say_where(broken, error, words):
     task = from_gymnasium(Turning(**broken), horizon=4)
     with pytest.raises(error, match=words):
+        task.play(still)
+
+
+def test_beyond_given_bounds_is_an_error():
+    task = from_gymnasium(Turning(observe=lambda a, n: [2.0]), horizon=4, states=Box([0.0], [1.0]))
+    with pytest.raises(DomainError, match=r"after step 0.*outside by 1"):
         task.play(still)
 
 

@@ -108,6 +108,37 @@ def test_values_beyond_the_provisional_bound_are_said():
     assert messages(from_gymnasium(task.env, horizon=3, states=states), 2) == []
 
 
+def test_values_beyond_declared_bounds_are_clipped_and_said_once():
+    task = from_gymnasium(Slider(lambda x, v: [1.2 + np.cos(v)], bound=2.0), horizon=12)
+    (told,) = messages(task, 3)
+    assert told.startswith("observation[2] was 2.")
+    assert "beyond its bounds -2 to 2. Its state is clipped" in told
+    with pytest.warns(ObservationWarning):
+        episode = from_gymnasium(task.env, horizon=12).play(push, seed=0)
+    outcomes = np.asarray(episode.outcomes)
+    np.testing.assert_allclose(outcomes[:, 2], 1.2 + np.cos(outcomes[:, 1]))  # as observed
+    assert (outcomes[:, 2] > 2.0).any()
+    np.testing.assert_array_equal(episode.states[1:], np.clip(outcomes, -2.0, 2.0))
+    assert task.state_of(np.array([0.0, 0.0, 3.0])).tolist() == [0.0, 0.0, 2.0]
+
+
+def test_one_open_end():
+    env = Slider(lambda x, v: [np.sin(3 * v)])
+    env.observation_space = gymnasium.spaces.Box(np.array([-np.inf, -1, 0.0]), np.inf, (3,), float)
+    (told,) = messages(from_gymnasium(env, horizon=9), 2)
+    assert told.startswith("observation[2] was -")
+    assert "beyond its bounds 0 to 1e+06" in told
+
+
+@pytest.mark.filterwarnings("ignore::kernelmdp.errors.ObservationWarning")
+def test_an_agent_learns_from_clipped_states():
+    task = from_gymnasium(Slider(lambda x, v: [], bound=0.6), horizon=12)
+    agent = km.PSRL(task, seed=0, planner="mpc")
+    assert len(agent.learn(episodes=2, progress=False).episodes) == 2
+    low, high = task.states.bounds
+    assert all((low <= each.states).all() and (each.states <= high).all() for each in agent.history)
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     factor=st.floats(1e-3, 1e3).map(lambda a: round(a, 6)),

@@ -48,6 +48,10 @@ class GymnasiumTask:
             one angle of the state.
         action_repeat: The number of steps of the environment for which each action is held. The
             reward of a period is the sum over them.
+        clock: Whether the last coordinate of the state is the number of steps since the start.
+        given_bounds: Whether the bounds of ``states`` were given by the user. An observation beyond
+            them is an error. Beyond the bounds that the environment declares, the state is clipped,
+            the outcome is the observation itself, and a warning says so once.
         made_from: The name and options from which the task was made, or None.
         record: The steps of the environment that were played.
 
@@ -67,6 +71,8 @@ class GymnasiumTask:
     unbounded: tuple[int, ...] = ()
     angle_pairs: AnglePairs = dataclasses.field(default_factory=AnglePairs)
     action_repeat: int = 1
+    clock: bool = False
+    given_bounds: bool = False
     made_from: dict[str, Any] | None = None
     record: PlayRecord = dataclasses.field(default_factory=PlayRecord, repr=False)
 
@@ -103,9 +109,9 @@ class GymnasiumTask:
 
     @property
     def name(self) -> str:
-        """The environment's id or the name of its class, and the action repeat unless it is 1."""
-        name, repeat = environment_name(self.env), self.action_repeat
-        return name if repeat == 1 else f"{name} (action_repeat={repeat})"
+        """The environment's id or the name of its class, and options that are not the default."""
+        options = ", ".join(f"{key}={value}" for key, value in self._options.items())
+        return environment_name(self.env) + (f" ({options})" if options else "")
 
     @property
     def spec(self) -> dict[str, Any] | None:
@@ -114,8 +120,13 @@ class GymnasiumTask:
             return self.made_from
         if self.env.spec is None:
             return None
+        return {"id": self.env.spec.id} | self._options
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Options of ``from_gymnasium`` that change what a period or a state is."""
         repeat = {} if self.action_repeat == 1 else {"action_repeat": self.action_repeat}
-        return {"id": self.env.spec.id} | repeat
+        return repeat | ({"clock": True} if self.clock else {})
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
@@ -130,7 +141,9 @@ class GymnasiumTask:
     @functools.cached_property
     def _encoding(self) -> StateEncoding:
         space = flat_space(self.env.observation_space, "observation")
-        return StateEncoding(space, self.states, self.unbounded, self.angle_pairs)
+        return StateEncoding(
+            space, self.states, self.unbounded, self.angle_pairs, self.given_bounds
+        )
 
     @functools.cached_property
     def _actions(self) -> FlatSpace:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelmdp.domains import Box
+from kernelmdp.domains.base import OUTSIDE_TOLERANCE
 from kernelmdp.envs.observation_spaces import PROVISIONAL_BOUND
 from kernelmdp.envs.redundancy import constant_coordinates, relation, repeated_coordinates
 from kernelmdp.errors import ObservationWarning
@@ -40,7 +41,7 @@ class PlayRecord:
         """Look at the observations of an episode. Coordinates are compared once, with enough data.
 
         An ``ObservationWarning`` names a coordinate that never changed, that repeated another one,
-        or that was beyond its provisional bound.
+        or that was beyond its bounds.
 
         Args:
             names: The names of the coordinates, m of them.
@@ -58,14 +59,26 @@ class PlayRecord:
             _compare(names, rows)
 
     def _find_clipped(self, names: Sequence[str], rows: np.ndarray, states: Box) -> None:
-        outside = (states.distance_outside(rows) > 0) & (np.abs(rows) > PROVISIONAL_BOUND)
+        low, high = states.bounds
+        distances = states.distance_outside(rows)
+        outside = distances > OUTSIDE_TOLERANCE * np.maximum(high - low, 1.0)
         for axis in map(int, np.flatnonzero(outside.any(axis=0))):
-            if names[axis] not in self._clipped:
-                self._clipped.add(names[axis])
+            if names[axis] in self._clipped:
+                continue
+            self._clipped.add(names[axis])
+            value = rows[distances[:, axis].argmax(), axis]
+            bound = high[axis] if value > high[axis] else low[axis]
+            if abs(bound) >= PROVISIONAL_BOUND:
                 _warn(
-                    f"{names[axis]} was {rows[outside[:, axis], axis][0]:g}. It has no bounds, and "
+                    f"{names[axis]} was {value:g}. It has no bounds, and "
                     f"its state is clipped at {PROVISIONAL_BOUND:g}: what is learned of it is "
                     "wrong. Pass states=Box(low, high), or observe it in larger units."
+                )
+            else:
+                _warn(
+                    f"{names[axis]} was {value:g}, beyond its bounds {low[axis]:g} to "
+                    f"{high[axis]:g}. Its state is clipped. If it is often outside, pass "
+                    "states=Box(low, high) with wider bounds."
                 )
 
 

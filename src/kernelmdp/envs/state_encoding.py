@@ -20,6 +20,9 @@ class StateEncoding:
         states: The state space. Its rows are numbered from 0 if it is a table.
         unbounded: Axes whose bounds are provisional.
         angle_pairs: Coordinates of an observation that are a cosine and a sine.
+        given_bounds: Whether bounds were given by the user. An observation beyond them is an error.
+            The bounds that an environment declares are often left by a little: the state is then
+            clipped.
 
     >>> from gymnasium import spaces
     >>> from kernelmdp.envs.flat_spaces import flat_space
@@ -33,6 +36,7 @@ class StateEncoding:
     states: Box | FiniteSet
     unbounded: tuple[int, ...]
     angle_pairs: AnglePairs
+    given_bounds: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,7 +49,7 @@ class StateEncoding:
     def observed(self, observation: Any, where: str) -> np.ndarray:
         """Convert an observation to the coordinates of a state, and check them.
 
-        Angles are wrapped. Coordinates without bounds are not clipped.
+        Angles are wrapped. Other coordinates are not clipped.
 
         Args:
             observation: In the form of the environment's observations.
@@ -57,7 +61,7 @@ class StateEncoding:
         Raises:
             DataError: If a number is not finite.
             ShapeError: If it has another form.
-            DomainError: If it lies outside the state space.
+            DomainError: If it lies outside a table, or beyond bounds that the user gave.
         """
         vector = self.space.to_vector(observation, where)
         if not np.isfinite(vector).all():
@@ -69,13 +73,14 @@ class StateEncoding:
         state = self.angle_pairs(vector)
         nearest, periodic = self.nearest(state), list(self.states.periodic)
         state[periodic] = nearest[periodic]
-        inside = state.copy()
-        inside[list(self.unbounded)] = nearest[list(self.unbounded)]
-        self.states.require_inside(f"observation {where}", inside[None, :])
+        if self.given_bounds:
+            inside = state.copy()
+            inside[list(self.unbounded)] = nearest[list(self.unbounded)]
+            self.states.require_inside(f"observation {where}", inside[None, :])
         return state
 
     def state(self, observed: np.ndarray) -> np.ndarray:
-        """Bring coordinates without bounds between the provisional ones.
+        """Bring coordinates between the bounds of the state space.
 
         Args:
             observed: The coordinates, (m,).
@@ -83,7 +88,7 @@ class StateEncoding:
         Returns:
             The state, (m,).
         """
-        return self.nearest(observed) if self.unbounded else observed
+        return observed if self.states.finite else self.nearest(observed)
 
     def nearest(self, state: np.ndarray) -> np.ndarray:
         """Return the nearest state, as ``Box.nearest``. For a few numbers, NumPy is faster.

@@ -15,6 +15,7 @@ from kernelmdp.envs.environment_calls import call_environment
 from kernelmdp.envs.flat_spaces import flat_space
 from kernelmdp.envs.gymnasium_task import GymnasiumTask, inner_environment
 from kernelmdp.envs.observation_spaces import state_domain
+from kernelmdp.envs.observed_clock import ObservedClock
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import integer
 
@@ -33,6 +34,7 @@ def from_gymnasium(
     angles: Sequence[int | str] = (),
     known_reward: Callable[..., Any] | None = None,
     action_repeat: int = 1,
+    clock: bool = False,
 ) -> GymnasiumTask:
     """Make a task from a Gymnasium environment.
 
@@ -48,31 +50,44 @@ def from_gymnasium(
         horizon: The number of periods, H. None means the environment's time limit divided by
             ``action_repeat``, rounded up.
         states: The state space. None means the observation space. Axes without bounds then get
-            provisional ones (``GymnasiumTask.unbounded``).
+            provisional ones (``GymnasiumTask.unbounded``). An observation beyond declared bounds is
+            clipped, with a warning. Beyond bounds that you give, it is an error.
         angles: Coordinates that are angles in radians, which wrap from π to −π. Their numbers or
             their names.
         known_reward: The mean reward of a period as a function of points (n, d) -> (n,).
             Environments of this library bring theirs, if ``action_repeat`` is 1.
         action_repeat: The number of steps of the environment for which each action is held. Their
             rewards are summed, and a period is one decision.
+        clock: Whether the number of steps since the start is the last coordinate of the state. Use
+            it where the reward or the motion depends on the time, as where set points follow a
+            schedule. ``GymnasiumTask.env`` then observes it too (``ObservedClock``).
 
     Returns:
         The task.
 
     Raises:
         ArgumentError: If there is no such environment, its spaces cannot be written as vectors, or
-            the horizon is unknown or too long.
+            the horizon is unknown or too long. Also for the clock of a table, or of an environment
+            of this library, whose rewards and motions do not depend on the time.
 
     >>> from_gymnasium("CartPole-v1").unbounded
     (1, 3)
     >>> from_gymnasium("Pendulum-v1", action_repeat=4).horizon
     50
+    >>> from_gymnasium("MountainCar-v0", clock=True).coordinate_names
+    ('observation[0]', 'observation[1]', 'clock')
     """
     env = make_gymnasium(env_or_id) if isinstance(env_or_id, str) else env_or_id
     if not isinstance(env, gymnasium.Env):
         raise ArgumentError("env_or_id", "a gymnasium.Env or the id of one", repr(env_or_id))
     repeat = integer("action_repeat", action_repeat, least=1)
-    inner = inner_environment(env)
+    periods, inner = _periods(env, horizon, repeat), inner_environment(env)
+    if clock:
+        if inner is not None or isinstance(env.observation_space, gymnasium.spaces.Discrete):
+            raise ArgumentError(
+                "clock", "False for a table or an environment of this library", True
+            )
+        env = ObservedClock(env, periods * repeat)
     known_states: Domain | None = states
     if inner is not None and states is None and inner.states.bounded and not inner.states.finite:
         known_states = inner.states
@@ -96,10 +111,12 @@ def from_gymnasium(
         states=domain,
         angle_pairs=angle_pairs,
         actions=actions,
-        horizon=_periods(env, horizon, repeat),
+        horizon=periods,
         known_reward=known_reward,
         unbounded=unbounded,
         action_repeat=repeat,
+        given_bounds=states is not None,
+        clock=clock,
     )
 
 

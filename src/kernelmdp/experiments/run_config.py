@@ -14,6 +14,7 @@ from kernelmdp.envs.registry import require_known
 from kernelmdp.envs.task_construction import import_namespace
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.systems import (
+    BORDER_OPTIONS,
     PlayableSystem,
     as_playable,
     gymnasium_errors,
@@ -25,7 +26,7 @@ from kernelmdp.registry import reference_to
 from kernelmdp.settings import is_plain, nest, to_plain
 
 #: Options of ``from_gymnasium`` that a file can hold.
-GYMNASIUM_OPTIONS = ("horizon", "angles", "action_repeat")
+GYMNASIUM_OPTIONS = ("horizon", "angles", *BORDER_OPTIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +97,7 @@ class RunConfig:
         if self.registered_env:
             if "name" in self.env_options:
                 raise ArgumentError("options", "no other name of the environment", self.env_options)
-            return require_known(self.env, set(self.env_options) - {"action_repeat"})
+            return require_known(self.env, set(self.env_options) - set(BORDER_OPTIONS))
         unknown = sorted(set(self.env_options) - set(GYMNASIUM_OPTIONS))
         if unknown:
             expected = f"for {self.env}: " + ", ".join(GYMNASIUM_OPTIONS)

@@ -28,6 +28,10 @@ from kernelmdp.mdp import Episode, Policy, Problem
 from kernelmdp.numerics.modules import quick_jit
 from kernelmdp.types import ArrayLike, Key, Observation
 
+#: Options of ``from_gymnasium`` that serve every Gymnasium environment. The environment itself need
+#: not have them.
+BORDER_OPTIONS = ("action_repeat", "clock")
+
 
 class PlayableSystem(System, abc.ABC):
     """A system in which episodes can be played.
@@ -253,13 +257,13 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
     if not isinstance(name, str):
         raise ArgumentError("task", "the name of an environment", repr(name))
     if name in ENVIRONMENTS or is_module_reference(name) or not looks_like_gymnasium_id(name):
-        # The border repeats actions, so the environment need not have this option.
-        repeat = {key: options[key] for key in options if key == "action_repeat"}
-        task = make(name, **{key: options[key] for key in options if key not in repeat})
+        ours = {key: options[key] for key in options if key in BORDER_OPTIONS}
+        task = make(name, **{key: options[key] for key in options if key not in ours})
         if isinstance(task, Environment):
             _require_same("action_repeat", options.get("action_repeat"), 1)
+            _require_same("clock", options.get("clock"), False)
             return task
-        task = gymnasium_task(task, horizon=horizon, **repeat)
+        task = gymnasium_task(task, horizon=horizon, **ours)
     else:
         task = gymnasium_task(name, **{"horizon": horizon} | options)
     return dataclasses.replace(task, made_from={"name": name} | options)
