@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy, PolicyPlayer
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.tracing import is_traced
+from kernelmdp.planners.decision_time import decision_milliseconds, samples_within
 from kernelmdp.planners.icem import CrossEntropySearch, SearchState
 from kernelmdp.planners.ilqr import TrackedPath, ilqr_refine
 from kernelmdp.planners.model_rollout import (
@@ -32,7 +33,7 @@ from kernelmdp.planners.model_rollout import (
 )
 from kernelmdp.planners.plan import Plan
 from kernelmdp.planners.planner import Planner
-from kernelmdp.planners.proposals import CategoricalProposal, ColouredGaussian, ProposalDistribution
+from kernelmdp.planners.proposals import ColouredGaussian, decision_proposals
 from kernelmdp.types import ArrayLike, Key, Period
 
 
@@ -79,6 +80,9 @@ class MPCPlanner(Planner):
             no action dies out.
         carry_over: For finite actions, the share of the probabilities that carries over to the next
             period. With 0.8 rather than 0.5, carts of CartPole-v1 stay nearer to the middle.
+        decision_time: Milliseconds that a decision may take, except the first one of an episode.
+            The number of samples is then chosen by measurement, before the first planned episode
+            (``planners.decision_time``). Two runs with the same seed may differ. None: no limit.
 
     >>> from kernelmdp import Box
     >>> from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
@@ -117,12 +121,15 @@ class MPCPlanner(Planner):
     minimum_share: float = 0.02
     carry_over: float = 0.8
     finite_iterations: int = 4
+    decision_time: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("horizon", "elites", "iterations", "finite_iterations", "first_rounds"):
             integer(name, getattr(self, name), least=1)
         if self.particles is not None:
             integer("particles", self.particles, least=1)
+        if self.decision_time is not None:
+            positive_number("decision_time", self.decision_time)
         integer("ilqr_iterations", self.ilqr_iterations, least=0)
         choice("optimism", self.optimism, OPTIMISM)
         positive_number("initial_std", self.initial_std)
@@ -164,7 +171,30 @@ class MPCPlanner(Planner):
                 )
             if prediction.radius is not None and not np.isfinite(float(mdp.lipschitz)):
                 raise ArgumentError("optimism", "'ball' or 'box' where L is infinite", "'bonus'")
-        return MPCPlan(policy=MPC(mdp, key, self))
+        return MPCPlan(policy=MPC(mdp, key, self._sized(mdp, key)))
+
+    def _sized(self, mdp: MDP, key: Key) -> "MPCPlanner":
+        """The planner with as many samples as ``decision_time`` allows."""
+        if self.decision_time is None:
+            return self
+        leaves, structure = jax.tree.flatten(mdp)
+        if any(map(is_traced, leaves)):
+            raise ArgumentError("decision_time", "None in a compiled program", self.decision_time)
+
+        def with_samples(samples: int) -> MPCPlanner:
+            return dataclasses.replace(self, samples=samples, decision_time=None)
+
+        def measure(samples: int) -> float:
+            return decision_milliseconds(MPC(mdp, key, with_samples(samples)), mdp.states)
+
+        samples = samples_within(
+            self.decision_time,
+            usual=self.samples,
+            least=2 * self.elites + 1,
+            measure=measure,
+            search=(self, structure, *map(np.shape, leaves)),
+        )
+        return with_samples(samples)
 
     def particles_in(self, mdp: MDP) -> int:
         """Return the number of noise draws over which returns are averaged.
@@ -192,8 +222,13 @@ class MPCPlanner(Planner):
         """
         steps = min(self.horizon, mdp.horizon)
         return CrossEntropySearch(
-            proposals=_proposals(
-                self, mdp.actions, hallucinated_dimension(mdp, self.optimism), steps
+            proposals=decision_proposals(
+                mdp.actions,
+                hallucinated_dimension(mdp, self.optimism),
+                steps,
+                initial_std=self.initial_std,
+                minimum_share=self.minimum_share,
+                carry_over=self.carry_over,
             ),
             iterations=self.finite_iterations if mdp.actions.finite else self.iterations,
             samples=self.samples,
@@ -203,32 +238,6 @@ class MPCPlanner(Planner):
             noise_exponent=self.noise_exponent,
             explorers=round(self.exploration_fraction * (self.samples - self.elites)),
         )
-
-
-def _proposals(
-    planner: MPCPlanner, actions: Domain, control_dimension: int, steps: int
-) -> tuple[ProposalDistribution, ...]:
-    """The distributions of actions and of hallucinated controls, which are in [−1, 1]."""
-    action_proposal: ProposalDistribution
-    if actions.points is not None:
-        action_proposal = CategoricalProposal(
-            steps, actions.points, planner.minimum_share, planner.carry_over
-        )
-    else:
-        action_proposal = _coloured(planner, steps, actions.bounds, actions.extent)
-    control_bounds = -np.ones(control_dimension), np.ones(control_dimension)
-    return action_proposal, _coloured(planner, steps, control_bounds, control_bounds)
-
-
-def _coloured(
-    planner: MPCPlanner,
-    steps: int,
-    bounds: tuple[np.ndarray, np.ndarray],
-    extent: tuple[np.ndarray, np.ndarray],
-) -> ColouredGaussian:
-    low, high = extent
-    rows = (*bounds, (low + high) / 2, planner.initial_std * (high - low) / 2)
-    return ColouredGaussian(steps, *(tuple(map(float, row)) for row in rows))
 
 
 class MPC(Policy):

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from kernelmdp.domains import Domain
+
 
 @functools.lru_cache(maxsize=32)
 def colouring_matrix(steps: int, exponent: float) -> np.ndarray:
@@ -225,6 +227,44 @@ class CategoricalProposal(ProposalDistribution):
 
     def decode(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
         return jnp.asarray(np.array(self.options))[decisions[..., 0].astype(jnp.int32)]
+
+
+def decision_proposals(
+    actions: Domain,
+    control_dimension: int,
+    steps: int,
+    *,
+    initial_std: float,
+    minimum_share: float,
+    carry_over: float,
+) -> tuple[ProposalDistribution, ProposalDistribution]:
+    """Make the distributions of actions and of hallucinated controls, which are in [−1, 1].
+
+    Args:
+        actions: The action space: a box or a finite set.
+        control_dimension: The number of hallucinated controls at each step.
+        steps: The number of steps T.
+        initial_std: First standard deviation of the draws, as a share of half the range.
+        minimum_share: The share of the uniform distribution in a fit, for finite actions.
+        carry_over: The share of the probabilities that carries over to the next period, for finite
+            actions.
+
+    Returns:
+        The two distributions.
+    """
+
+    def coloured(
+        bounds: tuple[np.ndarray, np.ndarray], extent: tuple[np.ndarray, np.ndarray]
+    ) -> ColouredGaussian:
+        low, high = extent
+        rows = (*bounds, (low + high) / 2, initial_std * (high - low) / 2)
+        return ColouredGaussian(steps, *(tuple(map(float, row)) for row in rows))
+
+    control_bounds = -np.ones(control_dimension), np.ones(control_dimension)
+    controls = coloured(control_bounds, control_bounds)
+    if actions.points is None:
+        return coloured(actions.bounds, actions.extent), controls
+    return CategoricalProposal(steps, actions.points, minimum_share, carry_over), controls
 
 
 def shifted(rows: Float[Array, "T w"]) -> Float[Array, "T w"]:
