@@ -24,6 +24,9 @@ from tasks import TASKS, Task
 
 import kernelmdp as km
 
+#: The first seed of evaluation episodes. No other episode of the shelf has such a seed.
+EVALUATION_SEEDS = 1_000_000
+
 
 class DecisionTimer(gymnasium.Wrapper):
     """Measures the time between an observation and the next decision.
@@ -72,11 +75,16 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
     record.content |= {"m": problem.states.dimension, "q": problem.actions.dimension}
     longest = problem.horizon * timer.repeat
     episodes = task.episodes or math.ceil(run["budget"] / longest)
+    not_counted = 0  # steps of evaluation episodes
     while True:  # more episodes than expected, if they ended early
         for row in interact(agent, episodes):
             total, milliseconds = float(row["return"]), 1e3 * statistics.median(timer.seconds)
-            score = task.score(timer, total)
-            if record.add(total, score, agent.task.environment_steps, round(milliseconds, 3)):
+            score, steps = task.score(timer, total), agent.task.environment_steps - not_counted
+            if task.evaluations:
+                first_seed = EVALUATION_SEEDS + run["seed"] * task.evaluations
+                score = agent.evaluate(task.evaluations, seed=first_seed).mean
+                not_counted = agent.task.environment_steps - steps
+            if record.add(total, score, steps, round(milliseconds, 3)):
                 return
 
 

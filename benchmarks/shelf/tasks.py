@@ -37,6 +37,9 @@ class Task:
         budget: The number of steps after which a run ends. The default is twice the bar.
         episodes: The number of episodes that the agent is told to expect.
         score: The score of an episode, from the environment and the return. The return by default.
+        evaluations: The number of episodes in which the controller is tested after each learning
+            episode, where the source does so. Their mean return is the score, and their steps do
+            not count. 0: the score is that of learning episodes.
         unit: The unit of the score, if it is not the return.
     """
 
@@ -52,6 +55,7 @@ class Task:
     budget: int = 0
     episodes: int = 0
     score: Callable[[object, float], float] = _return
+    evaluations: int = 0
     unit: str = ""
 
     def __post_init__(self) -> None:
@@ -142,7 +146,7 @@ _TIP_REACHER = Task(
     -5.0,
     250,
     "TIP 251, PETS 700, MPC with the mean of a GP 751",
-    window=5,
+    evaluations=5,
     settings={"horizon": 50, "angles": (0, 1)},
     reward=_tip_reward,
 )
