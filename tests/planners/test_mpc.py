@@ -436,3 +436,33 @@ def test_finite_actions_are_searched_longer():
     finite = make(MeanModel(cost, glide), actions=FiniteSet([[-1.0], [1.0]]))
     assert SMALL.search(finite).iterations == SMALL.finite_iterations > SMALL.iterations
     assert SMALL.search(GLIDER).iterations == SMALL.iterations
+
+
+def test_a_followed_plan_is_at_least_as_good_after_a_disturbance():
+    """A pole on its tip. The plan of the first period ends at rest, with feedback on the way."""
+
+    def after(z):
+        speed = z[:, 1] + 0.1 * (16.0 * jnp.sin(z[:, 0]) + 2.0 * z[:, 2])
+        return jnp.stack([z[:, 0] + 0.1 * speed, speed], axis=1)
+
+    mdp = MDP(
+        MeanModel(lambda z: -(z[:, 0] ** 2) - 0.01 * z[:, 2] ** 2, after),
+        states=Box([-4.0, -9.0], [4.0, 9.0]),
+        actions=Box([-1.0], [1.0]),
+        horizon=60,
+        reward_noise=NO_NOISE,
+        transition_noise=NO_NOISE,
+    )
+    values = []
+    for follows in (False, True):
+        planner = MPCPlanner(
+            horizon=40, samples=13, iterations=1, ilqr_iterations=1, follows_plan=follows
+        )
+        policy = planner.plan(mdp, key=jax.random.key(0)).policy
+        _, _, memory = policy.replan(policy.reset(1), jnp.zeros((1, 2)), 0)
+        gains = [np.abs(leaf).max() for leaf in jax.tree.leaves(memory.refinement)]
+        assert bool(gains) == follows
+        _, value, _ = policy.replan(memory, jnp.array([[0.01, 0.0]]), 1)
+        values.append(float(value[0]))
+    assert values[1] >= values[0] - 1e-9
+    assert values[1] > -0.05
