@@ -218,7 +218,9 @@ def test_a_checkpoint_of_another_problem(unchanged, tmp_path):
 def player():
     planner = km.GridPlanner(state_points=5, action_points=3)
     kernels = {"reward_kernel": "linear", "transition_kernel": "linear"}
-    return km.Random(Sick(), horizon=3, planner=planner, **kernels)
+    # Beyond bounds that a user gives, an observation is an error.
+    task = km.from_gymnasium(Sick(), horizon=3, states=km.Box([-1.0, -1.0], [1.0, 1.0]))
+    return km.Random(task, planner=planner, **kernels)
 
 
 @pytest.mark.parametrize(

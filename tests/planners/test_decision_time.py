@@ -19,7 +19,7 @@ def chosen(limit, *, fixed=2.0, each=0.2, search=None):
     """The choice for a search that takes ``fixed`` ms, and ``each`` ms for a sample."""
     search = next(NUMBERS) if search is None else search
     return samples_within(
-        limit, usual=40, least=13, measure=lambda n: fixed + each * n, search=search
+        limit, default_samples=40, least=13, measure=lambda n: fixed + each * n, search=search
     )
 
 

@@ -10,8 +10,8 @@ from kernelmdp.domains import Domain
 from kernelmdp.errors import ApproximationWarning
 from kernelmdp.mdp.policy import Policy
 
-#: A search may have at most so many times its usual number of samples. Elites and iterations stay,
-#: so more samples gain less and less.
+#: A search may have at most so many times its default number of samples. Elites and iterations
+#: stay, so more samples gain less and less.
 MOST = 4
 #: A smaller change of the number of samples is not worth a new compilation.
 WORTHWHILE = 1.25
@@ -25,7 +25,7 @@ _chosen: dict[Hashable, int] = {}
 def samples_within(
     limit: float,
     *,
-    usual: int,
+    default_samples: int,
     least: int,
     measure: Callable[[int], float],
     search: Hashable,
@@ -37,24 +37,26 @@ def samples_within(
 
     Args:
         limit: Milliseconds that a decision may take.
-        usual: The number of samples without a limit.
+        default_samples: The number of samples without a limit.
         least: The smallest number.
         measure: Measures the milliseconds of a decision with a number of samples.
         search: What the time depends on besides. The first choice for it is kept.
 
     Returns:
-        The number: at most four times the usual one, and the smallest one if none is fast enough.
+        The number: at most four times the default one, and the smallest one if none is fast enough.
         A warning then says so.
 
-    >>> samples_within(10.0, usual=40, least=13, measure=lambda samples: 0.2 * samples, search=0)
+    >>> samples_within(
+    ...     10.0, default_samples=40, least=13, measure=lambda samples: 0.2 * samples, search=0
+    ... )
     50
     """
     if search in _chosen:
         return _chosen[search]
-    samples, taken = usual, measure(usual)
+    samples, taken = default_samples, measure(default_samples)
     if limit >= WORTHWHILE * taken:
         # Part of the time does not depend on the samples, so this is on the safe side.
-        samples = min(MOST * usual, int(usual * limit / taken))
+        samples = min(MOST * default_samples, int(default_samples * limit / taken))
     while taken > limit and samples > least:
         samples = max(least, int(samples * min(limit / taken, 1 / WORTHWHILE)))
         taken = measure(samples)

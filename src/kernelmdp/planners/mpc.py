@@ -191,7 +191,7 @@ class MPCPlanner(Planner):
 
         samples = samples_within(
             self.decision_time,
-            usual=self.samples,
+            default_samples=self.samples,
             least=2 * self.elites + 1,
             measure=lambda n: decision_milliseconds(MPC(mdp, key, with_samples(n)), mdp.states),
             search=(self, structure, *map(np.shape, leaves)),
