@@ -29,9 +29,10 @@ class ObservedClock(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any], steps: int) -> None:
         super().__init__(env)
-        self._has_parts = isinstance(env.observation_space, spaces.Dict)
-        whole = env.observation_space
-        parts = dict(whole.items()) if self._has_parts else {"observation": whole}  # type: ignore[attr-defined]
+        whole, self._has_parts = env.observation_space, False
+        parts: dict[str, spaces.Space[Any]] = {"observation": whole}
+        if isinstance(whole, spaces.Dict):
+            parts, self._has_parts = dict(whole.items()), True
         clock = spaces.Box(0.0, float(steps), (), np.float64)
         # Pairs keep their order. A dict would be sorted.
         self.observation_space = spaces.Dict([*parts.items(), (CLOCK, clock)])

@@ -112,8 +112,8 @@ def _solve(factor: Array, right: Array, *, transposed: bool) -> Array:
 def _one_by_one(solve: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     """Let a solver treat a batch of matrices one after the other.
 
-    On a machine with two cores, two batches at once never end (jaxlib 0.10.2):
-    each holds one of the two threads and needs another one.
+    On a machine with two cores, two batches at once never end (jaxlib 0.10.2): each holds one of
+    the two threads and needs another one.
     """
     batched = jax.custom_batching.custom_vmap(solve)
 
