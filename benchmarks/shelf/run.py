@@ -138,7 +138,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", nargs="+", default=["all"], help="names, or all")
     parser.add_argument("--agents", nargs="+", default=["frugal"], help="names of the registry")
-    parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ... of every agent")
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds of every agent")
+    parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/shelf"))
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument(
@@ -154,7 +155,8 @@ def main() -> None:
     if chosen.check:
         raise SystemExit(1 if check_all(tasks) else 0)
     runs = []
-    for seed, task, agent in itertools.product(range(chosen.seeds), tasks, chosen.agents):
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+    for seed, task, agent in itertools.product(seeds, tasks, chosen.agents):
         run = {"agent": agent, "label": chosen.label or agent, "task": task.name, "seed": seed}
         run |= {"settings": dict(chosen.set), "budget": task.budget}
         run |= {"minutes": chosen.budget_minutes}
