@@ -184,6 +184,7 @@ class Agent(abc.ABC):
             query_points=self.planner.query_points,
             deviations=self.plans_with_deviations,
             uses_grid=self.planner.uses_grid,
+            visited_states=self.planner.visited_states(self.problem),
         )
 
     def after_episode(self, episode: Episode) -> None:  # noqa: B027  (most agents keep no record)

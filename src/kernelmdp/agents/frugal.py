@@ -175,7 +175,10 @@ class Frugal(Agent):
             if self.problem.reward is None:
                 mdp = replace_fields(mdp, model=ClippedReward(mdp.model, low, high))
             draws.append(mdp)
-        return self.solve(draws[0], key=plan_key), draws
+        # Plans are compared with one terminal value. Termination is the same in all draws.
+        first = self.planner.prepared(draws[0], key=jax.random.fold_in(plan_key, 1))
+        draws = [replace_fields(mdp, signals=first.signals) for mdp in draws]
+        return self.solve(first, key=plan_key), draws
 
     def _compared(self, careful: Plan, draw_plan: Plan, draws: list[MDP]) -> tuple[float, float]:
         """What the plan for the first draw gains there, and what it costs in the others."""

@@ -285,6 +285,19 @@ class FittedData(Module):
             low[axis], high[axis] = -np.inf, np.inf
         return np.clip(self.points[:, : len(low)] + self.increments, low, high)
 
+    def visited(self, count: int) -> Float[np.ndarray, "count m"]:
+        """Choose visited states that are spread. Some are repeated if there are too few.
+
+        Args:
+            count: The number of states.
+
+        Returns:
+            The states, (count, m).
+        """
+        states = np.asarray(self.points)[:, : self.problem.states.dimension]
+        rows = spread_rows(states, count, key=self.rows_key(len(self)))
+        return states[np.resize(rows, count)]
+
     @property
     def termination_costs(self) -> bool:
         """Whether termination loses rewards: steps earn. Where steps cost, it is a goal."""

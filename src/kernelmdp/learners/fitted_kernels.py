@@ -34,6 +34,7 @@ from kernelmdp.mdp import MDP, Episode, Model, Problem
 from kernelmdp.mdp.prediction_errors import prediction_errors
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.numerics.threads import with_one_thread
+from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 #: Columns for the errors of the last episode's prediction, one step and several steps ahead.
@@ -55,6 +56,7 @@ class FittedKernels(Learner):
         needs_data: True: a fit needs data.
         settings: All numerical settings.
         uses_grid: Whether the planner tabulates values on a grid of states.
+        visited_states: Number of visited states that MDPs carry; 0 for none.
 
     >>> FittedKernels().settings.inducing_points
     192
@@ -70,10 +72,11 @@ class FittedKernels(Learner):
 
     settings: FittedSettings = FittedSettings()
     uses_grid: bool = False
+    visited_states: int = 0
 
     @classmethod
     def for_problem(cls, problem: Problem, requirements: LearnerRequirements) -> "FittedKernels":
-        return cls(uses_grid=requirements.uses_grid)
+        return cls(uses_grid=requirements.uses_grid, visited_states=requirements.visited_states)
 
     def with_settings(self, changes: Mapping[str, object]) -> "FittedKernels":
         return dataclasses.replace(self, settings=FittedSettings.of(changes))
@@ -229,6 +232,8 @@ class FittedKernels(Learner):
             mdp = replace_fields(
                 mdp, model=scaled, states=data.problem.states, metric=(1.0,) * len(data.scale)
             )
+        if self.visited_states and len(data):
+            mdp = replace_fields(mdp, visited=as_array(data.visited(self.visited_states)))
         if data.learns_termination:
             nearness = NearnessToLimits(*state.termination.limits)
             mdp = mdp.with_signals(termination=state.termination, nearness=nearness)

@@ -34,6 +34,7 @@ class LearnerRequirements(NamedTuple):
             the model, or None.
         deviations: Whether plans need standard deviations at these points.
         uses_grid: Whether the planner tabulates values on a grid of states.
+        visited_states: Number of visited states that MDPs carry for the planner; 0 for none.
 
     >>> LearnerRequirements(uses_grid=True).deviations
     False
@@ -44,6 +45,7 @@ class LearnerRequirements(NamedTuple):
     query_points: Callable[[Problem], np.ndarray | None] = lambda problem: None
     deviations: bool = False
     uses_grid: bool = False
+    visited_states: int = 0
 
 
 class Learner(abc.ABC):

@@ -46,7 +46,9 @@ class MDP(Module):
             (n, m) with values (n,). A planner uses those that it knows and ignores the others. The
             signal "termination" says which episodes end there. They then stay in that state without
             reward. The signal "nearness" says how near a next state is to termination; it is 1 on
-            its border, and does not depend on the points, which may be None.
+            its border, and does not depend on the points, which may be None. The signal
+            "terminal_value" estimates what is earned after a plan that ends in the next state.
+        visited: States that the system has visited, (k, m), for planners that fit values there.
 
     Attributes:
         model: The means R̄ and P̄, or a family of plausible means.
@@ -59,6 +61,7 @@ class MDP(Module):
         metric: One number for each axis of the mean next state.
         lipschitz: L, a scalar array.
         signals: Further predictions by name, with "termination" if there is one.
+        visited: States that the system has visited, (k, m), or None.
 
     Raises:
         ArgumentError: If the horizon is less than 1.
@@ -84,6 +87,7 @@ class MDP(Module):
     metric: tuple[float, ...] = eqx.field(static=True)
     lipschitz: Float[Array, ""]
     signals: dict[str, Signal]
+    visited: Float[Array, "k m"] | None
 
     def __init__(
         self,
@@ -99,6 +103,7 @@ class MDP(Module):
         lipschitz: float | Float[Array, ""] = float("inf"),
         termination: Signal | None = None,
         signals: Mapping[str, Signal] | None = None,
+        visited: Float[Array, "k m"] | None = None,
     ) -> None:
         if horizon < 1:
             raise ArgumentError("horizon", "at least 1", horizon)
@@ -115,6 +120,7 @@ class MDP(Module):
         self.signals = dict(signals or {})
         if termination is not None:
             self.signals["termination"] = termination
+        self.visited = visited
 
     def lipschitz_in(self, metric: Sequence[float]) -> Float[Array, ""]:
         """Convert L to another metric: L times max_j new_j/old_j.

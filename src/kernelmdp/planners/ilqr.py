@@ -31,13 +31,17 @@ class Trajectory(NamedTuple):
         decisions: The decisions, (T, w).
         states: The states before each decision, (T, m).
         earning: Whether each period earns its reward, (T,). After the end of the episode none does.
-        total: The sum of the rewards, a scalar.
+        total: The sum of the rewards, with the terminal value, a scalar.
+        last: The state after the last decision, (m,).
+        continues: Whether the episode has not ended there, a scalar.
     """
 
     decisions: Float[Array, "T w"]
     states: Float[Array, "T m"]
     earning: Bool[Array, " T"]
     total: Float[Array, ""]
+    last: Float[Array, " m"]
+    continues: Bool[Array, ""]
 
 
 class TrackedPath(NamedTuple):
@@ -122,6 +126,7 @@ def ilqr_refine(
     previous: TrackedPath,
     regularisers: tuple[float, ...] = (1e-6, 1e-3, 0.1, 3.0),
     step_lengths: tuple[float, ...] = (1.0, 0.4, 0.1),
+    terminal_value: Callable[[Array], Array] | None = None,
 ) -> tuple[TrackedPath, Float[Array, ""]]:
     """Improve a sequence of decisions. No iteration makes it worse.
 
@@ -142,6 +147,7 @@ def ilqr_refine(
         regularisers: Penalties on changes of the decisions, in units of the mean reward for a
             large change.
         step_lengths: Step lengths that are tried with each regulariser.
+        terminal_value: The value of states (n, m) after the last period. None: it is 0.
 
     Returns:
         The improved sequence with its path and feedback, and the sum of its rewards.
@@ -168,17 +174,32 @@ def ilqr_refine(
         initial = (states, jnp.zeros(count, start.dtype), jnp.zeros(count, bool))
         feedback_rows = (jnp.moveaxis(part, 0, 1) for part in feedback)
         rows = (path.states, path.decisions, *feedback_rows, active)
-        (_, totals, _), (changed_decisions, states, earning) = jax.lax.scan(advance, initial, rows)
+        (last, totals, ended), path_rows = jax.lax.scan(advance, initial, rows)
+        changed_decisions, states, earning = path_rows
+        if terminal_value is not None:
+            totals = totals + jnp.where(ended, 0.0, terminal_value(last))
         totals = jnp.where(jnp.isnan(totals), -jnp.inf, totals)
         best = jnp.argmax(totals)
         return Trajectory(
-            changed_decisions[:, best], states[:, best], earning[:, best], totals[best]
+            changed_decisions[:, best],
+            states[:, best],
+            earning[:, best],
+            totals[best],
+            last[best],
+            ~ended[best],
         )
 
     def best_feedback(path: Trajectory) -> Feedback:
         rewards, derivatives = _derivatives(step, path)
         unit = (jnp.mean(jnp.abs(rewards)) + 1e-9) / jnp.max(scale) ** 2
-        feedback = _best_feedback(derivatives, path, low, high, unit * jnp.array(regularisers))
+        feedback = _best_feedback(
+            derivatives,
+            path,
+            _terminal_derivatives(terminal_value, path),
+            low,
+            high,
+            unit * jnp.array(regularisers),
+        )
         return _with_step_lengths(feedback, step_lengths)
 
     def improve(carry: tuple[Array, Trajectory, Feedback]) -> tuple[Array, Trajectory, Feedback]:
@@ -203,7 +224,14 @@ def ilqr_refine(
         jnp.zeros((count, *given.shape), given.dtype).at[0].set(given),
         jnp.zeros((count, *gains.shape[1:]), gains.dtype).at[1 : 1 + gains.shape[0]].set(gains),
     )
-    nothing = Trajectory(previous.decisions, previous.states, active, jnp.asarray(-jnp.inf))
+    nothing = Trajectory(
+        previous.decisions,
+        previous.states,
+        active,
+        jnp.asarray(-jnp.inf),
+        start,
+        jnp.asarray(True),
+    )
     _, path, feedback = jax.lax.while_loop(
         lambda carry: carry[0] < rollouts, improve, (jnp.zeros_like(rollouts), nothing, first)
     )
@@ -235,14 +263,33 @@ def _derivatives(step: Step, path: Trajectory) -> tuple[Array, TrajectoryDerivat
     (gradient, rewards), curvatures, transitions = jax.vmap(along, out_axes=(None, 2, 2))(
         jnp.eye(points.shape[1], dtype=points.dtype)
     )
-    eigenvalues, axes = jnp.linalg.eigh((curvatures + jnp.swapaxes(curvatures, 1, 2)) / 2)
-    concave = jnp.einsum("tij,tj,tkj->tik", axes, jnp.minimum(eigenvalues, 0.0), axes)
-    return rewards, TrajectoryDerivatives(gradient, concave, transitions)
+    return rewards, TrajectoryDerivatives(gradient, _concave_part(curvatures), transitions)
+
+
+def _terminal_derivatives(
+    terminal_value: Callable[[Array], Array] | None, path: Trajectory
+) -> tuple[Float[Array, " m"], Float[Array, "m m"]]:
+    """First derivatives of the terminal value, and second ones without their convex part."""
+    m, dtype = path.last.shape[0], path.last.dtype
+    if terminal_value is None:
+        return jnp.zeros(m, dtype), jnp.zeros((m, m), dtype)
+
+    def value(state: Array) -> Array:
+        return jnp.where(path.continues, terminal_value(state[None])[0], 0.0)
+
+    slope, curvature = jax.grad(value)(path.last), jax.hessian(value)(path.last)
+    return slope, _concave_part(curvature)
+
+
+def _concave_part(curvature: Float[Array, "*n z z"]) -> Float[Array, "*n z z"]:
+    eigenvalues, axes = jnp.linalg.eigh((curvature + jnp.swapaxes(curvature, -1, -2)) / 2)
+    return jnp.einsum("...ij,...j,...kj->...ik", axes, jnp.minimum(eigenvalues, 0.0), axes)
 
 
 def _best_feedback(
     derivatives: TrajectoryDerivatives,
     path: Trajectory,
+    terminal: tuple[Float[Array, " m"], Float[Array, "m m"]],
     low: Array,
     high: Array,
     regularisers: Float[Array, " p"],
@@ -287,9 +334,9 @@ def _best_feedback(
             Feedback(feedforward, gain),
         )
 
-    count = regularisers.shape[0]
-    dtype = path.states.dtype
-    last = (jnp.zeros((count, m), dtype), jnp.zeros((count, m, m), dtype))
+    last = jax.tree.map(
+        lambda part: jnp.broadcast_to(part[None], (regularisers.shape[0], *part.shape)), terminal
+    )
     _, feedback = jax.lax.scan(backward, last, (*derivatives, path.decisions), reverse=True)
     return jax.tree.map(lambda part: jnp.moveaxis(part, 1, 0), feedback)
 

@@ -4,12 +4,15 @@ In a family the choice among the plausible next states is a decision too (halluc
 Curi et al. 2020). The search covers the same members as math D1, step by step and without a table.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
+from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Prediction
 from kernelmdp.planners.action_selection import optimistic_rewards
@@ -31,6 +34,25 @@ def prediction_shapes(mdp: MDP) -> Prediction:
     """
     point = jax.ShapeDtypeStruct((1, mdp.points.dimension), jnp.result_type(float))
     return jax.eval_shape(lambda points: mdp.model(points), point)
+
+
+def require_optimism(mdp: MDP, optimism: str) -> None:
+    """Require that the next state of a family can be chosen in a given way.
+
+    Args:
+        mdp: The MDP or family.
+        optimism: One of ``OPTIMISM``.
+
+    Raises:
+        ArgumentError: If a bonus cannot replace the choice.
+    """
+    if optimism != "bonus":
+        return
+    prediction = prediction_shapes(mdp)
+    if prediction.root is not None or prediction.sides is not None:
+        raise ArgumentError("optimism", "'ball' or 'box' for ellipsoids and boxes", "'bonus'")
+    if prediction.radius is not None and not np.isfinite(float(mdp.lipschitz)):
+        raise ArgumentError("optimism", "'ball' or 'box' where L is infinite", "'bonus'")
 
 
 def hallucinated_dimension(mdp: MDP, optimism: str) -> int:
@@ -107,7 +129,7 @@ def rollout_returns(
     states = jnp.broadcast_to(start[None, :], (rows, start.shape[0]))
     ended = None if mdp.termination is None else jnp.zeros(rows, bool)
     initial = (states, jnp.zeros(rows, states.dtype), ended)
-    (last, total, _), path = jax.lax.scan(one_step, initial, inputs)
+    (last, total, ended), path = jax.lax.scan(one_step, initial, inputs)
     if path is not None and terminal_velocity_penalty:
         earned, changes = path
         typical = jnp.mean(changes**2, axis=(0, 1)) + 1e-12
@@ -116,7 +138,27 @@ def rollout_returns(
             unrest += nearness(None, last + steps * changes[-1])
         loss = terminal_velocity_penalty * unrest / (1 + unrest)
         total = total - jnp.mean(earned) * loss
+    if (terminal_value := terminal_value_after(mdp, period + steps)) is not None:
+        later = terminal_value(last)
+        total = total + (later if ended is None else jnp.where(ended, 0.0, later))
     return jnp.mean(total.reshape(count, particles), axis=1)
+
+
+def terminal_value_after(mdp: MDP, period: Period) -> Callable[[Array], Array] | None:
+    """Return what is earned from a period on, as a function of the states (n, m) at that period.
+
+    Args:
+        mdp: The MDP or family.
+        period: The first period after a plan, which may be traced.
+
+    Returns:
+        The function, or None if the MDP has no terminal value.
+    """
+    value: Any = mdp.signals.get("terminal_value")
+    if value is None:
+        return None
+    share = value.share(mdp.horizon - period)
+    return lambda states: share * value(None, states)
 
 
 def rollout_step(

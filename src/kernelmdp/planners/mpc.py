@@ -6,7 +6,7 @@ horizon. Its error is unknown.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -27,13 +27,21 @@ from kernelmdp.planners.ilqr import TrackedPath, ilqr_refine
 from kernelmdp.planners.model_rollout import (
     OPTIMISM,
     hallucinated_dimension,
-    prediction_shapes,
+    require_optimism,
     rollout_returns,
     rollout_step,
+    terminal_value_after,
 )
+from kernelmdp.planners.open_loop import open_loop_values
 from kernelmdp.planners.plan import Plan
-from kernelmdp.planners.planner import Planner
+from kernelmdp.planners.planner import Planner, Spaces
 from kernelmdp.planners.proposals import ColouredGaussian, decision_proposals
+from kernelmdp.planners.terminal_value import (
+    TerminalValueConfig,
+    TerminalValueLike,
+    terminal_value_config,
+    with_terminal_value,
+)
 from kernelmdp.types import ArrayLike, Key, Period
 
 
@@ -87,6 +95,10 @@ class MPCPlanner(Planner):
         decision_time: Milliseconds that a decision may take, except the first one of an episode.
             The number of samples is then chosen by measurement, before the first planned episode
             (``planners.decision_time``). Two runs with the same seed may differ. None: no limit.
+        terminal_value: Whether the value of the last state of a plan is estimated, where an episode
+            is longer than a plan (``planners.terminal_value``). True, False, its settings, or None:
+            where plans see less than half of an episode, and no episode ends early. With plans of
+            30 steps for episodes of 50, the estimate does harm (Reacher-v5).
 
     >>> from kernelmdp import Box
     >>> from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
@@ -127,8 +139,12 @@ class MPCPlanner(Planner):
     finite_iterations: int = 4
     follows_plan: bool = False
     decision_time: float | None = None
+    terminal_value: TerminalValueLike = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.terminal_value, Mapping):
+            config = TerminalValueConfig.of(self.terminal_value)
+            object.__setattr__(self, "terminal_value", config)
         for name in ("horizon", "elites", "iterations", "finite_iterations", "first_rounds"):
             integer(name, getattr(self, name), least=1)
         if self.particles is not None:
@@ -168,15 +184,18 @@ class MPCPlanner(Planner):
             raise ArgumentError("planner", "'grid' for a table", "'mpc'")
         if len(mdp.actions.parts) > 1:
             raise ArgumentError("actions", "a box or a finite set", mdp.actions)
-        if self.optimism == "bonus":
-            prediction = prediction_shapes(mdp)
-            if prediction.root is not None or prediction.sides is not None:
-                raise ArgumentError(
-                    "optimism", "'ball' or 'box' for ellipsoids and boxes", "'bonus'"
-                )
-            if prediction.radius is not None and not np.isfinite(float(mdp.lipschitz)):
-                raise ArgumentError("optimism", "'ball' or 'box' where L is infinite", "'bonus'")
+        require_optimism(mdp, self.optimism)
+        mdp = self.prepared(mdp, key=jax.random.fold_in(key, 1))
         return MPCPlan(policy=MPC(mdp, key, self._sized(mdp, key)))
+
+    def visited_states(self, spaces: Spaces) -> int:
+        config = terminal_value_config(self.terminal_value, self.horizon, spaces.horizon)
+        return 0 if config is None else 2 * config.states
+
+    def prepared(self, mdp: MDP, *, key: Key) -> MDP:
+        config = terminal_value_config(self.terminal_value, self.horizon, mdp.horizon)
+        ends_early = self.terminal_value is None and mdp.termination is not None
+        return mdp if config is None or ends_early else with_terminal_value(mdp, config, key=key)
 
     def _sized(self, mdp: MDP, key: Key) -> "MPCPlanner":
         """The planner with as many samples as ``decision_time`` allows."""
@@ -313,16 +332,13 @@ class MPC(Policy):
 
         def replan_state(memory: SearchState, state: Array) -> tuple[Array, Array, SearchState]:
             def returns(decisions: Array, terminal_velocity_penalty: float = 0.0) -> Array:
-                actions, hallucinated_control = search.decode(decisions)
-                optimism = planner.optimism
                 return rollout_returns(
                     mdp,
                     state,
                     period,
-                    actions,
-                    hallucinated_control,
-                    noise,
-                    optimism=optimism,
+                    *search.decode(decisions),
+                    noise=noise,
+                    optimism=planner.optimism,
                     terminal_velocity_penalty=terminal_velocity_penalty,
                 )
 
@@ -375,10 +391,8 @@ class MPC(Policy):
         mdp, planner = self.mdp, self.planner
 
         def step(states: Array, state_decisions: Array) -> tuple[Array, Array, Array]:
-            actions, hallucinated_control = search.decode(state_decisions)
-            return rollout_step(
-                mdp, states, actions, hallucinated_control, optimism=planner.optimism
-            )
+            decoded = search.decode(state_decisions)
+            return rollout_step(mdp, states, *decoded, optimism=planner.optimism)
 
         boxes = [p for p in search.proposals if isinstance(p, ColouredGaussian)]
         low, high, scale = (
@@ -398,6 +412,7 @@ class MPC(Policy):
             previous=previous or self._path_without_feedback(decisions),
             regularisers=planner.ilqr_regularisers,
             step_lengths=planner.ilqr_step_lengths,
+            terminal_value=terminal_value_after(mdp, jnp.asarray(period) + decisions.shape[0]),
         )
 
 
@@ -436,8 +451,9 @@ class MPCPlan(Plan):
     def values_in(self, mdps: Sequence[MDP], start: ArrayLike) -> np.ndarray:
         """Compute the returns in other MDPs of the actions that are planned at the first period.
 
-        The actions are not planned again on the way. Beyond the planner's horizon the mean reward
-        is assumed to go on. The values are estimates, for comparisons of plans.
+        The actions are not planned again on the way. Beyond the planner's horizon the terminal
+        value is earned, or else the mean reward is assumed to go on. The values are estimates, for
+        comparisons of plans.
 
         Args:
             mdps: The MDPs. They have the spaces and the horizon of the one that was planned for.
@@ -452,18 +468,7 @@ class MPCPlan(Plan):
         # The memory for the next period holds the best sequence without its first decision.
         later = np.asarray(search.decode(player.memory.elites[0, 0])[0])
         actions = np.concatenate([first[None], later[:-1]])
-        periods = max(self.policy.mdp.horizon / len(actions), 1.0)
-        state = np.asarray(start, float)
-        return np.array([periods * float(_open_loop_return(mdp, state, actions)) for mdp in mdps])
-
-
-@jit
-def _open_loop_return(mdp: MDP, start: ArrayLike, actions: ArrayLike) -> Array:
-    sequence = jnp.asarray(actions)[None]
-    nothing = jnp.zeros((1, sequence.shape[1], 0))
-    period = jnp.asarray(0)
-    options: dict[str, Any] = {"noise": None, "optimism": "ball"}
-    return rollout_returns(mdp, jnp.asarray(start), period, sequence, nothing, **options)[0]
+        return open_loop_values(mdps, start, actions)
 
 
 @jit

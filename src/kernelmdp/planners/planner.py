@@ -76,6 +76,29 @@ class Planner(Protocol):
         """
         return None
 
+    def visited_states(self, spaces: Spaces) -> int:
+        """Return the number of visited states that plans need, in ``MDP.visited``.
+
+        Args:
+            spaces: An MDP or a problem.
+
+        Returns:
+            The number, 0 for none.
+        """
+        return 0
+
+    def prepared(self, mdp: MDP, *, key: Key) -> MDP:
+        """Compute what all plans in an MDP have in common.
+
+        Args:
+            mdp: The MDP or family.
+            key: Decides everything random in it.
+
+        Returns:
+            The MDP, with signals that ``plan`` would compute otherwise.
+        """
+        return mdp
+
     def solvable(self, mdp: MDP) -> bool:
         """Return whether the planner finds an optimum in an MDP.
 
