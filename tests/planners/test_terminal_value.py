@@ -123,6 +123,17 @@ def test_plans_go_where_they_cannot_see():
     assert without < 10.0 < 20.0 <= with_value <= 23.0
 
 
+def test_by_default_only_where_plans_are_short_and_coordinates_few():
+    for horizon, m, is_used in ((40, 1, True), (8, 1, False), (40, 3, True), (40, 4, False)):
+        box, visited = Box([-1.0] * m, [1.0] * m), jnp.zeros((4, m))
+        mdp = corridor(horizon=horizon, states=box, visited=visited)
+        assert (MPCPlanner(horizon=4).visited_states(mdp) > 0) == is_used
+        assert MPCPlanner(horizon=4, terminal_value=True).visited_states(mdp) == 768
+        assert MPCPlanner(horizon=4, terminal_value=False).visited_states(mdp) == 0
+    ends = corridor(termination=_never)
+    assert MPCPlanner(horizon=4).prepared(ends, key=KEY) is ends
+
+
 def test_short_episodes_need_no_value():
     mdp = corridor(horizon=4)
     assert MPCPlanner(horizon=4, terminal_value=True).prepared(mdp, key=KEY) is mdp

@@ -97,8 +97,8 @@ class MPCPlanner(Planner):
             (``planners.decision_time``). Two runs with the same seed may differ. None: no limit.
         terminal_value: Whether the value of the last state of a plan is estimated, where an episode
             is longer than a plan (``planners.terminal_value``). True, False, its settings, or None:
-            where plans see less than half of an episode, and no episode ends early. With plans of
-            30 steps for episodes of 50, the estimate does harm (Reacher-v5).
+            where plans see less than half of an episode, no episode ends early, and states have at
+            most three coordinates. With plans of 30 steps for 50, it does harm (Reacher-v5).
 
     >>> from kernelmdp import Box
     >>> from kernelmdp.mdp import MDP, NO_NOISE, MeanModel
@@ -189,11 +189,11 @@ class MPCPlanner(Planner):
         return MPCPlan(policy=MPC(mdp, key, self._sized(mdp, key)))
 
     def visited_states(self, spaces: Spaces) -> int:
-        config = terminal_value_config(self.terminal_value, self.horizon, spaces.horizon)
+        config = terminal_value_config(self.terminal_value, self.horizon, spaces)
         return 0 if config is None else 2 * config.states
 
     def prepared(self, mdp: MDP, *, key: Key) -> MDP:
-        config = terminal_value_config(self.terminal_value, self.horizon, mdp.horizon)
+        config = terminal_value_config(self.terminal_value, self.horizon, mdp)
         ends_early = self.terminal_value is None and mdp.termination is not None
         return mdp if config is None or ends_early else with_terminal_value(mdp, config, key=key)
 
