@@ -14,9 +14,12 @@ from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.kernels import as_kernel, as_output_kernel
 from kernelmdp.learners import LearnerLike
 from kernelmdp.mdp import Noise, Problem
+from kernelmdp.mdp.constraints import as_constraints, require_possible
+from kernelmdp.mdp.fallback import as_fallback
 from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
 from kernelmdp.numerics.checks import choice, float_array, require_finite
+from kernelmdp.planners.risk_budget import RiskBudget
 from kernelmdp.registry import import_object, is_reference
 from kernelmdp.settings import Settings, setting
 
@@ -79,9 +82,10 @@ class AgentConfig(Settings):
     )
     first_episode: str | None = setting(
         None,
-        "The first episode: 'random' actions, 'smooth' ones that begin small and last, or 'prior', "
-        "a plan for the prior. The default is 'random' where kernels are fitted once an episode, "
-        "because a fit needs data.",
+        "The first episode: 'random' actions, 'smooth' ones that begin small and last, 'prior', a "
+        "plan for the prior, or 'fallback', with small changes in trusted states. Where kernels "
+        "are fitted once an episode, a fit needs data: the default is then the fallback, or "
+        "'random' without one.",
     )
     reward_bounds: Any = setting(
         None,
@@ -95,17 +99,57 @@ class AgentConfig(Settings):
         "do not attract it. The default is 1 where kernels are fitted, else 0: the mean.",
     )
 
+    constraints: Any = setting(
+        None,
+        "What must stay within limits: a Box of allowed states, text such as 'temperature <= 80', "
+        "functions of states, or of states and actions, that must stay at or below 0, or a list. "
+        "'known' takes those of the environment.",
+    )
+    fallback: Any = setting(
+        None,
+        "A safe controller f(state, period) -> action, alone or as a pair with the set of states "
+        "that it does not leave. 'known' takes that of the environment.",
+    )
+    risk: float = setting(
+        0.05, "The probability of breaking a constraint that is accepted while learning."
+    )
+    risk_for: Any = setting(
+        "learning",
+        "What the risk is for: 'learning' (all episodes together), a number of episodes, which "
+        "then share it equally, or 'episode' (each one).",
+    )
+    at_least: float | None = setting(
+        None,
+        "A share of the fallback's return, below which no episode may fall in expectation. The "
+        "default is no such limit.",
+    )
+
     def __post_init__(self) -> None:
+        self.check_safety()
         if self.pessimism is not None and not (
             math.isfinite(self.pessimism) and self.pessimism >= 0
         ):
             raise ArgumentError("pessimism", "a finite number of at least 0", self.pessimism)
         choice("update", self.update, ("episode", "step"))
         if self.first_episode is not None:
-            choice("first_episode", self.first_episode, ("random", "smooth", "prior"))
+            choice("first_episode", self.first_episode, ("random", "smooth", "prior", "fallback"))
         if self.kernel not in (None, "auto"):
             expected = "'auto', or reward_kernel and transition_kernel"
             raise ArgumentError("kernel", expected, self.kernel)
+
+    def check_safety(self) -> None:
+        """Check risk, fallback and constraints, as far as they need no problem.
+
+        Raises:
+            ArgumentError: If one of them is invalid, or needs another one that is missing.
+        """
+        RiskBudget(self.risk, self.risk_for)
+        share = self.at_least
+        if share is not None and not (math.isfinite(share) and 0 <= share <= 1):
+            raise ArgumentError("at_least", "a share between 0 and 1", share)
+        needs_fallback = share is not None or self.first_episode == "fallback"
+        if self.fallback is None and needs_fallback:
+            raise ArgumentError("fallback", "a controller to fall back to", None)
 
     @property
     def fits_kernels(self) -> bool:
@@ -154,7 +198,7 @@ class AgentConfig(Settings):
             changes["reward_bounds"] = _as_bounds(self.reward_bounds)
         if self.noise is not None:
             changes["reward_noise"] = changes["transition_noise"] = _as_noise_law(self.noise)
-        problem = dataclasses.replace(problem, **changes)
+        problem = with_safety(dataclasses.replace(problem, **changes), self)
         if problem.reward is not None:
             points = jnp.asarray(problem.points.spread_points(REWARD_PROBES))
             require_finite("reward", reward_values(problem.reward, points))
@@ -174,6 +218,33 @@ class AgentConfig(Settings):
         changes = dict(self.learner) if isinstance(self.learner, Mapping) else {}
         fitted = {name: getattr(problem, name) for name in self.given_kernels}
         return {"name": "fitted"} | fitted | changes
+
+
+def with_safety(problem: Problem, config: AgentConfig) -> Problem:
+    """Give a problem the constraints and the fallback that an agent is to keep.
+
+    Args:
+        problem: The problem, with those that the environment knows.
+        config: The settings.
+
+    Returns:
+        The problem with those of the settings, tried at some states.
+
+    Raises:
+        ArgumentError: If they are "known" and the environment knows none.
+    """
+    for name in ("constraints", "fallback"):
+        if getattr(config, name) == "known" and not getattr(problem, name):
+            raise ArgumentError(name, f"{name} of your own, as the task has none", "'known'")
+    spaces = {"states": problem.states, "actions": problem.actions}
+    constraints = problem.constraints
+    if config.constraints != "known":
+        constraints = as_constraints(config.constraints, names=problem.coordinates, **spaces)
+    require_possible(constraints, **spaces)
+    problem = dataclasses.replace(problem, constraints=constraints)
+    given = problem.fallback if config.fallback == "known" else config.fallback
+    fallback = as_fallback(given, violation=problem.violation, **spaces)
+    return dataclasses.replace(problem, fallback=fallback)
 
 
 def as_reward(reward: object, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -82,6 +82,10 @@ THEOREMS = (THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4)
 #: Settings that no assumption reads, and why none has to.
 UNRELATED_SETTINGS = {
     "agent.confidence": "its fields are settings of their own",
+    "agent.fallback": "it is part of plans with constraints, which have no regret bound",
+    "agent.risk": "it is part of plans with constraints, which have no regret bound",
+    "agent.risk_for": "it is part of plans with constraints, which have no regret bound",
+    "agent.at_least": "it is part of plans with a fallback",
     "agent.pessimism": "it changes predict, and no episode",
     "confidence.setting": "it chooses the theorem",
     "confidence.gain": "β is valid with either gain (math B9)",
@@ -91,6 +95,8 @@ UNRELATED_SETTINGS = {
     "planner.action_points": "plans are optimal up to the grid, and the theorems say so",
     "planner.refine": "it changes actions, and no value",
     "problem.name": "it is a label",
+    "problem.coordinates": "they are labels",
+    "problem.fallback": "it is part of plans with constraints, which have no regret bound",
     "problem.actions": "theorems hold for every set of actions",
     "problem.offset": "a known part of the transition needs no set",
     "problem.state_points": "plans are optimal up to the grid, and the theorems say so",

@@ -46,7 +46,8 @@ class MDP(Module):
             (n, m) with values (n,). A planner uses those that it knows and ignores the others. The
             signal "termination" says which episodes end there. They then stay in that state without
             reward. The signal "nearness" says how near a next state is to termination; it is 1 on
-            its border, and does not depend on the points, which may be None.
+            its border, and does not depend on the points, which may be None. The signal "violation"
+            is a ``Violation``, and says which steps break a constraint.
 
     Attributes:
         model: The means R̄ and P̄, or a family of plausible means.

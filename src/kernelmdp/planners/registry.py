@@ -44,6 +44,30 @@ PLANNERS.register("arms", ArmPlanner)
 PLANNERS.register("certified", CertifiedPlanner)
 
 
+def constrained(planner: Planner, problem: Problem) -> Planner:
+    """Make the planner that keeps the constraints of a problem, from one that does not.
+
+    Args:
+        planner: The planner.
+        problem: The problem, with constraints.
+
+    Returns:
+        The planner itself if it keeps constraints, or the one that wraps it.
+
+    Raises:
+        ArgumentError: If no planner with constraints wraps it.
+    """
+    if planner.keeps_constraints:
+        return planner
+    if planner.safe_name is None:
+        safe = [name for name, maker in PLANNERS.items() if getattr(maker, "wrapping", None)]
+        expected = f"a planner that keeps constraints: {' or '.join(safe)}"
+        raise ArgumentError("planner", expected, type(planner).__name__)
+    maker: Any = PLANNERS.find(planner.safe_name)
+    wrapped: Planner = maker.wrapping(planner, problem)
+    return wrapped
+
+
 def as_planner(planner_like: PlannerLike, problem: Problem) -> Planner:
     """Make a planner from a name, or from a name with changed fields.
 
