@@ -98,7 +98,7 @@ def test_a_limit_is_a_comparison(value, bound):
 @pytest.mark.parametrize(
     ("constraints", "error", "message"),
     [
-        ("temperatur <= 80", ArgumentError, "did you mean 'temperature'"),
+        ("temperatures <= 80", ArgumentError, "did you mean 'temperature'"),
         ("temperature = 80", ArgumentError, "text such as 'temperature <= 80'"),
         ("|rate| >= 2", ArgumentError, "an upper limit of an absolute value"),
         ("3 <= rate <= 1", ArgumentError, "the lower one first"),

@@ -6,6 +6,7 @@ continues as if it had never stopped.
 """
 
 import abc
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
@@ -243,6 +244,11 @@ class Agent(abc.ABC):
     def evidence(self) -> Evidence:
         """What the assumptions of theorems are checked on."""
         return evidence_of(self, clipped=self._clipped)
+
+    @property
+    def safety(self) -> Coverage:
+        """Whether a theorem covers the constraints, or why none does."""
+        return NO_THEOREM
 
     @property
     def theorem(self) -> Theorem | None:
@@ -543,7 +549,10 @@ class Agent(abc.ABC):
 
     def _make_planner(self) -> Planner:
         planner = as_planner(self.config.planner, self.problem)
-        return constrained(planner, self.problem) if self.problem.constraints else planner
+        if not self.problem.constraints:
+            return planner
+        norm = getattr(self.confidence, "norm_transition", None)
+        return constrained(planner, dataclasses.replace(self.problem, norm_transition=norm))
 
     def _make_learner(self) -> Learner:
         learner = self.config.learner_for(self.problem)

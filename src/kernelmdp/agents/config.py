@@ -14,10 +14,9 @@ from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.kernels import as_kernel, as_output_kernel
 from kernelmdp.learners import LearnerLike
 from kernelmdp.mdp import Noise, Problem
-from kernelmdp.mdp.constraints import as_constraints, require_possible
-from kernelmdp.mdp.fallback import as_fallback
 from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
+from kernelmdp.mdp.safe_problem import with_safety
 from kernelmdp.numerics.checks import choice, float_array, require_finite
 from kernelmdp.planners.risk_budget import RiskBudget
 from kernelmdp.registry import import_object, is_reference
@@ -198,7 +197,8 @@ class AgentConfig(Settings):
             changes["reward_bounds"] = _as_bounds(self.reward_bounds)
         if self.noise is not None:
             changes["reward_noise"] = changes["transition_noise"] = _as_noise_law(self.noise)
-        problem = with_safety(dataclasses.replace(problem, **changes), self)
+        problem = dataclasses.replace(problem, **changes)
+        problem = with_safety(problem, self.constraints, self.fallback)
         if problem.reward is not None:
             points = jnp.asarray(problem.points.spread_points(REWARD_PROBES))
             require_finite("reward", reward_values(problem.reward, points))
@@ -218,33 +218,6 @@ class AgentConfig(Settings):
         changes = dict(self.learner) if isinstance(self.learner, Mapping) else {}
         fitted = {name: getattr(problem, name) for name in self.given_kernels}
         return {"name": "fitted"} | fitted | changes
-
-
-def with_safety(problem: Problem, config: AgentConfig) -> Problem:
-    """Give a problem the constraints and the fallback that an agent is to keep.
-
-    Args:
-        problem: The problem, with those that the environment knows.
-        config: The settings.
-
-    Returns:
-        The problem with those of the settings, tried at some states.
-
-    Raises:
-        ArgumentError: If they are "known" and the environment knows none.
-    """
-    for name in ("constraints", "fallback"):
-        if getattr(config, name) == "known" and not getattr(problem, name):
-            raise ArgumentError(name, f"{name} of your own, as the task has none", "'known'")
-    spaces = {"states": problem.states, "actions": problem.actions}
-    constraints = problem.constraints
-    if config.constraints != "known":
-        constraints = as_constraints(config.constraints, names=problem.coordinates, **spaces)
-    require_possible(constraints, **spaces)
-    problem = dataclasses.replace(problem, constraints=constraints)
-    given = problem.fallback if config.fallback == "known" else config.fallback
-    fallback = as_fallback(given, violation=problem.violation, **spaces)
-    return dataclasses.replace(problem, fallback=fallback)
 
 
 def as_reward(reward: object, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -29,4 +29,6 @@ def evidence_of(agent: Any, *, clipped: tuple[int, int] | None) -> Evidence:
         clipped=clipped,
         first_episode=agent.first_episode,
         planner=agent.planner,
+        totals=agent.totals,
+        risk_for=agent.config.risk_for,
     )

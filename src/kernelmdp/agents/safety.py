@@ -3,6 +3,10 @@
 import math
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.confidence.safety_assumptions import EXCEEDED_RISK, FALLBACK_LEFT
 from kernelmdp.mdp import Episode
 from kernelmdp.mdp.first_policies import first_policy
 from kernelmdp.planners import Plan, UnplannedPolicy
@@ -11,6 +15,8 @@ from kernelmdp.types import Key
 
 #: The name of the sum of planned risks among the running sums of an agent.
 SPENT_RISK = "spent_risk"
+#: Relative differences of risks below this are rounding.
+ROUNDING = 1e-9
 
 
 def allowed_risk(agent: Any) -> float:
@@ -36,9 +42,19 @@ def spend_risk(agent: Any, plan: Plan | None, episode: Episode) -> None:
     """
     if plan is None or not agent.problem.constraints:
         return
-    risk = min(plan.risk(episode.states[0]), allowed_risk(agent))
-    spent = agent.totals.get(SPENT_RISK, 0.0)
-    agent.totals[SPENT_RISK] = spent + (0.0 if math.isnan(risk) else risk)
+    risk, allowed = plan.risk(episode.states[0]), allowed_risk(agent)
+    _add(agent, SPENT_RISK, 0.0 if math.isnan(risk) else min(risk, allowed))
+    _add(agent, EXCEEDED_RISK, float(not risk <= allowed * (1 + ROUNDING)))
+    fallback = agent.problem.fallback
+    if fallback is not None and fallback.trusted is not None:
+        states = np.asarray(episode.states, float)
+        trusted = np.asarray(fallback.is_trusted(jnp.asarray(states)))
+        acts = plan.fallback_acts(states[:-1])
+        _add(agent, FALLBACK_LEFT, float(np.sum(acts & trusted[:-1] & ~trusted[1:])))
+
+
+def _add(agent: Any, name: str, amount: float) -> None:
+    agent.totals[name] = agent.totals.get(name, 0.0) + amount
 
 
 def first_plan(agent: Any, *, key: Key) -> Plan:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from kernelmdp.domains import Domain
+from kernelmdp.domains import Box, Domain
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp.constraints import Violation
 from kernelmdp.mdp.policy import Policy, PolicyPlayer
@@ -221,6 +221,21 @@ class Fallback:
             return jnp.any(jnp.all(states[:, None, :] == points[None], axis=2), axis=1)
         return jnp.asarray(self.trusted(states), bool)
 
+    def touches(self, low: Any, high: Any) -> np.ndarray | None:
+        """Tell which boxes contain a trusted state, if the trusted set is a box itself.
+
+        Args:
+            low: The lowest corners of n boxes, (n, m).
+            high: Their highest corners, (n, m).
+
+        Returns:
+            Whether each box has a trusted state, (n,). None if the trusted set is no box.
+        """
+        if not isinstance(self.trusted, Box):
+            return None
+        ends = self.trusted.bounds
+        return np.asarray(((low <= ends[1]) & (high >= ends[0])).all(axis=1))
+
 
 def as_fallback(
     fallback: Any, *, states: Domain, actions: Domain, violation: Violation | None = None
@@ -254,7 +269,8 @@ def as_fallback(
     elif not isinstance(fallback, Fallback):
         fallback = Fallback(fallback)
     policy = _as_policy(fallback.policy, states, actions)
-    fallback = dataclasses.replace(fallback, policy=policy)
+    if policy is not fallback.policy:
+        fallback = dataclasses.replace(fallback, policy=policy)
     rows = jnp.asarray(states.spread_points(FALLBACK_PROBES), float)
     trusted = np.asarray(fallback.is_trusted(rows))
     if fallback.trusted is not None:

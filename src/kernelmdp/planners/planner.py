@@ -143,6 +143,14 @@ class Planner(Protocol):
         """
         return self
 
+    def without_optimism(self) -> "Planner":
+        """Return the planner whose values are those of the centre of a family.
+
+        Returns:
+            The planner. A planner that cannot do so returns itself.
+        """
+        return self
+
     @classmethod
     def for_problem(cls, problem: Problem) -> "Planner":
         """Make a planner with sizes that suit a problem.

@@ -12,6 +12,7 @@ from kernelmdp.planners.grid_planner import GridPlanner
 from kernelmdp.planners.mpc import MPCPlanner
 from kernelmdp.planners.planner import Planner
 from kernelmdp.planners.riccati_planner import RiccatiPlanner
+from kernelmdp.planners.safe_grid_planner import SafeGridPlanner
 from kernelmdp.planners.tolerance_planner import TolerancePlanner
 from kernelmdp.registry import Registry
 
@@ -42,6 +43,7 @@ PLANNERS.register("mpc", MPCPlanner)
 PLANNERS.register("riccati", RiccatiPlanner)
 PLANNERS.register("arms", ArmPlanner)
 PLANNERS.register("certified", CertifiedPlanner)
+PLANNERS.register("safe-grid", SafeGridPlanner)
 
 
 def constrained(planner: Planner, problem: Problem) -> Planner:
