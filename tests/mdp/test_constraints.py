@@ -75,6 +75,7 @@ def test_a_box_limits_what_it_narrows():
 def test_a_mapping_of_limits():
     constraints = made({"temperature": (None, 80), "rate": [-1, 1]})
     assert [each.name for each in constraints] == ["temperature <= 80", "rate >= -1", "rate <= 1"]
+    assert made({"temperature": (0, 100)}) == ()  # the state space keeps these by itself
 
 
 def test_functions_by_their_parameters():

@@ -109,7 +109,7 @@ class AgentConfig(Settings):
         "A safe controller f(state, period) -> action, alone or as a pair with the set of states "
         "that it does not leave. 'known' takes that of the environment.",
     )
-    risk: float = setting(
+    risk: Any = setting(
         0.05, "The probability of breaking a constraint that is accepted while learning."
     )
     risk_for: Any = setting(

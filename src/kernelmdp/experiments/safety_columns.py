@@ -16,6 +16,9 @@ from kernelmdp.types import ArrayLike, Key
 #: which the fallback acted.
 SAFETY_COLUMNS = ("violations", "planned_risk", "fallback_share")
 
+#: Episodes that are simulated to estimate the true risk of a plan. They show a risk of 1 %.
+SIMULATED_EPISODES = 2000
+
 
 def constraints_of(agent: Agent) -> Violation | None:
     """Return the constraints by which a run is judged.

@@ -261,7 +261,8 @@ def as_constraints(
         return _from_box(constraints, states, names)
     if isinstance(constraints, Mapping):
         pairs = ((name, _pair(name, limits)) for name, limits in constraints.items())
-        return tuple(each for name, pair in pairs for each in _limits(name, *pair, places=places))
+        limits = (each for name, pair in pairs for each in _limits(name, *pair, places=places))
+        return tuple(each for each in limits if not _kept_by(states, each))
     if callable(constraints):
         name = getattr(constraints, "__name__", "constraint")
         return (Constraint(constraints, "constraint" if name == "<lambda>" else name),)
@@ -393,20 +394,21 @@ def _limits(
 def _from_box(box: Box, states: Domain, names: Sequence[str]) -> tuple[Constraint, ...]:
     if box.dimension != states.dimension:
         raise ShapeError("constraints", f"a Box of {states.dimension} axes", box.dimension)
-    low, high = states.bounds
     places = {f"state[{j}]": ("state", j) for j in range(box.dimension)}
     named = list(names) if len(names) == box.dimension else list(places)
     places |= {name: ("state", j) for j, name in enumerate(named)}
-    return tuple(
-        constraint
-        for j, name in enumerate(named)
-        for constraint in _limits(
-            name,
-            box.low[j] if box.low[j] > low[j] else None,
-            box.high[j] if box.high[j] < high[j] else None,
-            places=places,
-        )
-    )
+    sides = zip(named, box.low, box.high, strict=True)
+    limits = (each for name, low, high in sides for each in _limits(name, low, high, places=places))
+    return tuple(each for each in limits if not _kept_by(states, each))
+
+
+def _kept_by(states: Domain, constraint: Constraint) -> bool:
+    """Whether the state space keeps a limit by itself."""
+    limit, (low, high) = constraint.function, states.bounds
+    if not isinstance(limit, Limit):
+        return False
+    end = high if limit.sign > 0 else low
+    return bool(limit.sign * (end[limit.coordinate] - limit.bound) <= 0)
 
 
 def _pair(name: str, limits: Any) -> tuple[float | None, float | None]:
