@@ -24,7 +24,7 @@ from kernelmdp.kernels import Index, Linear, SquaredExponential
 from kernelmdp.mdp import MDP, Gaussian, MeanModel, Prediction, StateGrid, policy_values
 from kernelmdp.mdp.evaluation import optimal_value
 from kernelmdp.numerics.modules import replace_fields
-from kernelmdp.planners import GridPlanner, RiccatiPlanner, TolerancePlanner
+from kernelmdp.planners import GridPlanner, RiccatiPlanner, SafeGridPlanner, TolerancePlanner
 from kernelmdp.planners.optimism import backup_for
 from kernelmdp.priors import NormBall
 
@@ -280,7 +280,7 @@ def all_settings():
     parts = {
         "confidence": [Confidence],
         "agent": [each.Config for each in AGENTS.values() if each.theorem is not Agent.theorem],
-        "planner": [GridPlanner, TolerancePlanner],
+        "planner": [GridPlanner, TolerancePlanner, SafeGridPlanner],
         "problem": [km.Problem],
         "prior": [NormBall],
     }

@@ -36,7 +36,7 @@ from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import Environment, from_gymnasium, make, register  # noqa: E402
 from kernelmdp.experiments import Oracle, study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
-from kernelmdp.mdp import Problem  # noqa: E402
+from kernelmdp.mdp import PID, Constraint, Fallback, Problem  # noqa: E402
 from kernelmdp.planners import GridPlanner, MPCPlanner  # noqa: E402
 from kernelmdp.report import read  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
@@ -49,13 +49,16 @@ register()
 
 __all__ = [
     "GPUCRL",
+    "PID",
     "PSRL",
     "SOMBRL",
     "Agent",
     "Box",
     "Confidence",
+    "Constraint",
     "Domain",
     "Environment",
+    "Fallback",
     "FiniteSet",
     "Frugal",
     "Greedy",

@@ -6,6 +6,7 @@ continues as if it had never stopped.
 """
 
 import abc
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
@@ -13,7 +14,9 @@ import numpy as np
 
 from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
+from kernelmdp.agents.evidence import evidence_of
 from kernelmdp.agents.promise import DRAWS, Promise
+from kernelmdp.agents.safety import allowed_risk, first_plan, spend_risk
 from kernelmdp.agents.saving import description_of, load_agent, save_agent
 from kernelmdp.agents.system import as_system, checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
@@ -22,12 +25,13 @@ from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
+from kernelmdp.mdp.constraints import require_allowed
 from kernelmdp.mdp.episode import checked_episode, checked_step, recorded_episode
-from kernelmdp.mdp.first_policies import first_policy
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.random_keys import episode_key
-from kernelmdp.planners import Plan, Planner, UnplannedPolicy, as_planner
+from kernelmdp.planners import Plan, Planner, as_planner
+from kernelmdp.planners.registry import constrained
 from kernelmdp.types import ArrayLike, Key, Observation
 
 
@@ -103,7 +107,8 @@ class Agent(abc.ABC):
         self.learner: Learner = self._make_learner()
         self.update = self.config.update
         must_explore = self.learner.needs_data and self.update == "episode"
-        self.first_episode = self.config.first_episode or ("random" if must_explore else "prior")
+        exploration = "random" if self.problem.fallback is None else "fallback"
+        self.first_episode = self.config.first_episode or (exploration if must_explore else "prior")
         #: The learner's state: what was learned so far.
         self.state: Any = self.learner.init(self.problem, key=jax.random.key(self.seed))
         #: The episodes that were learned from, and their number.
@@ -226,6 +231,7 @@ class Agent(abc.ABC):
             The planner's plan.
         """
         planner = self.planner.for_episode(self.episode + 1, horizon=self.problem.horizon)
+        planner = planner.within(allowed_risk(self), self.problem.fallback)
         return planner.plan(mdp, start=self._start, key=key)
 
     @property
@@ -238,21 +244,12 @@ class Agent(abc.ABC):
     @property
     def evidence(self) -> Evidence:
         """What the assumptions of theorems are checked on."""
-        return Evidence(
-            confidence=self.confidence,
-            reward_known=self.problem.reward is not None,
-            beliefs=self.beliefs,
-            reward_noise=self.problem.reward_noise,
-            transition_noise=self.problem.transition_noise,
-            problem=self.problem,
-            system=self.system.problem,
-            system_reward=self.system.known_reward,
-            learner_breaks=self.learner.broken_assumptions,
-            update=self.update,
-            clipped=self._clipped,
-            first_episode=self.first_episode,
-            planner=self.planner,
-        )
+        return evidence_of(self, clipped=self._clipped)
+
+    @property
+    def safety(self) -> Coverage:
+        """Whether a theorem covers the constraints, or why none does."""
+        return NO_THEOREM
 
     @property
     def theorem(self) -> Theorem | None:
@@ -285,11 +282,11 @@ class Agent(abc.ABC):
         """
         if first_state is not None:
             self._start = checked_state(self.problem, "first_state", first_state)
+            require_allowed(self.problem.violation, "first_state", self._start)
         if self._plan is None:
             key = episode_key(self.seed, self.episode)
             if self.first_episode != "prior" and self.episode == 0:
-                policy = first_policy(self.first_episode, self.problem, key=key)
-                self._plan = UnplannedPolicy(policy=policy)
+                self._plan = first_plan(self, key=key)
             else:
                 self._plan = jax.block_until_ready(self.plan(key=key))
         return self._plan.policy
@@ -340,6 +337,7 @@ class Agent(abc.ABC):
 
     def _take(self, episode: Episode, state: Any) -> None:
         """Take over an episode, and the learner's state after it."""
+        spend_risk(self, self._plan, episode)
         self.state = state
         self.history.append(episode)
         self.episode += 1
@@ -551,7 +549,11 @@ class Agent(abc.ABC):
         return self.learner.update(state, episode, key=episode_key(self.seed, self.episode))
 
     def _make_planner(self) -> Planner:
-        return as_planner(self.config.planner, self.problem)
+        planner = as_planner(self.config.planner, self.problem)
+        if not self.problem.constraints:
+            return planner
+        norm = getattr(self.confidence, "norm_transition", None)
+        return constrained(planner, dataclasses.replace(self.problem, norm_transition=norm))
 
     def _make_learner(self) -> Learner:
         learner = self.config.learner_for(self.problem)

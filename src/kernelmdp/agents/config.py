@@ -16,7 +16,9 @@ from kernelmdp.learners import LearnerLike
 from kernelmdp.mdp import Noise, Problem
 from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
+from kernelmdp.mdp.safe_problem import with_safety
 from kernelmdp.numerics.checks import choice, float_array, require_finite
+from kernelmdp.planners.risk_budget import RiskBudget
 from kernelmdp.registry import import_object, is_reference
 from kernelmdp.settings import Settings, setting
 
@@ -79,9 +81,10 @@ class AgentConfig(Settings):
     )
     first_episode: str | None = setting(
         None,
-        "The first episode: 'random' actions, 'smooth' ones that begin small and last, or 'prior', "
-        "a plan for the prior. The default is 'random' where kernels are fitted once an episode, "
-        "because a fit needs data.",
+        "The first episode: 'random' actions, 'smooth' ones that begin small and last, 'prior', a "
+        "plan for the prior, or 'fallback', with small changes in trusted states. Where kernels "
+        "are fitted once an episode, a fit needs data: the default is then the fallback, or "
+        "'random' without one.",
     )
     reward_bounds: Any = setting(
         None,
@@ -95,17 +98,57 @@ class AgentConfig(Settings):
         "do not attract it. The default is 1 where kernels are fitted, else 0: the mean.",
     )
 
+    constraints: Any = setting(
+        None,
+        "What must stay within limits: a Box of allowed states, text such as 'temperature <= 80', "
+        "functions of states, or of states and actions, that must stay at or below 0, or a list. "
+        "'known' takes those of the environment.",
+    )
+    fallback: Any = setting(
+        None,
+        "A safe controller f(state, period) -> action, alone or as a pair with the set of states "
+        "that it does not leave. 'known' takes that of the environment.",
+    )
+    risk: Any = setting(
+        0.05, "The probability of breaking a constraint that is accepted while learning."
+    )
+    risk_for: Any = setting(
+        "learning",
+        "What the risk is for: 'learning' (all episodes together), a number of episodes, which "
+        "then share it equally, or 'episode' (each one).",
+    )
+    at_least: float | None = setting(
+        None,
+        "A share of the fallback's return, below which no episode may fall in expectation. The "
+        "default is no such limit.",
+    )
+
     def __post_init__(self) -> None:
+        self.check_safety()
         if self.pessimism is not None and not (
             math.isfinite(self.pessimism) and self.pessimism >= 0
         ):
             raise ArgumentError("pessimism", "a finite number of at least 0", self.pessimism)
         choice("update", self.update, ("episode", "step"))
         if self.first_episode is not None:
-            choice("first_episode", self.first_episode, ("random", "smooth", "prior"))
+            choice("first_episode", self.first_episode, ("random", "smooth", "prior", "fallback"))
         if self.kernel not in (None, "auto"):
             expected = "'auto', or reward_kernel and transition_kernel"
             raise ArgumentError("kernel", expected, self.kernel)
+
+    def check_safety(self) -> None:
+        """Check risk, fallback and constraints, as far as they need no problem.
+
+        Raises:
+            ArgumentError: If one of them is invalid, or needs another one that is missing.
+        """
+        RiskBudget(self.risk, self.risk_for)
+        share = self.at_least
+        if share is not None and not (math.isfinite(share) and 0 <= share <= 1):
+            raise ArgumentError("at_least", "a share between 0 and 1", share)
+        needs_fallback = share is not None or self.first_episode == "fallback"
+        if self.fallback is None and needs_fallback:
+            raise ArgumentError("fallback", "a controller to fall back to", None)
 
     @property
     def fits_kernels(self) -> bool:
@@ -155,6 +198,7 @@ class AgentConfig(Settings):
         if self.noise is not None:
             changes["reward_noise"] = changes["transition_noise"] = _as_noise_law(self.noise)
         problem = dataclasses.replace(problem, **changes)
+        problem = with_safety(problem, self.constraints, self.fallback)
         if problem.reward is not None:
             points = jnp.asarray(problem.points.spread_points(REWARD_PROBES))
             require_finite("reward", reward_values(problem.reward, points))

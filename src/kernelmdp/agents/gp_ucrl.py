@@ -7,6 +7,7 @@ from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.promise import Promise
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.learners import LearnerRequirements
 from kernelmdp.mdp import MDP
@@ -50,6 +51,20 @@ class GPUCRL(Agent):
     def plan(self, *, key: Key) -> Plan:
         self.sets, plausible = self.plausible()  # C_R,l and C_P,l, and M_l
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
+
+    def plan_greedy(self, *, key: Key) -> Plan:
+        """Plan without exploration. Constraints are kept in every plausible MDP.
+
+        Args:
+            key: Breaks ties between equally good actions.
+
+        Returns:
+            The plan that ``predict`` follows.
+        """
+        if not self.planner.keeps_constraints:
+            return super().plan_greedy(key=key)
+        planner = self.planner.within(self.config.risk, self.problem.fallback).without_optimism()
+        return planner.plan(self.plausible()[1], start=None, key=key)
 
     def promise(self, start: ArrayLike | None = None) -> Promise:
         """Tell what ``predict`` is worth at least, if the confidence sets contain the truth.
@@ -106,6 +121,11 @@ class GPUCRL(Agent):
         if self.theorem is None:
             return self.confidence_sets().coverage
         return self.theorem.coverage(self.evidence, "run")
+
+    @property
+    def safety(self) -> Coverage:
+        """Whether no constraint is broken with probability 1 − δ − risk, in any episode."""
+        return THEOREM_5.coverage(self.evidence, "run")
 
     @property
     def _settings_covered(self) -> bool:

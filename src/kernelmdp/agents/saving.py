@@ -15,6 +15,7 @@ from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.system import as_system
 from kernelmdp.confidence import Confidence, ConfidenceRule
+from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError, CheckpointError, KernelMDPError
 from kernelmdp.kernels import kernel
 from kernelmdp.learners import FittedKernels, FittedSettings, Learner
@@ -281,6 +282,29 @@ def _prior(value: Any) -> Any:
     return None if "a function" in written.values() else written
 
 
+def _constraints(value: Any) -> Any:
+    """Text and limits by name; None if a part is a function."""
+    if isinstance(value, Box):
+        limits = enumerate(zip(value.low, value.high, strict=True))
+        return {f"state[{j}]": list(pair) for j, pair in limits}
+    if isinstance(value, list | tuple):
+        parts = [_constraints(part) for part in value]
+        return None if None in parts else parts
+    return value if isinstance(value, str) else to_plain(value) if is_limits(value) else None
+
+
+def is_limits(value: object) -> bool:
+    """Return whether constraints are a mapping from names to pairs of numbers.
+
+    Args:
+        value: The constraints.
+
+    Returns:
+        Whether a file can hold them.
+    """
+    return isinstance(value, Mapping) and is_plain(to_plain(value))
+
+
 #: Functions that convert settings to text and numbers; None if that is impossible.
 WRITERS: dict[str, Callable[[Any], Any]] = {
     "reward": lambda value: value if isinstance(value, str) else None,
@@ -290,4 +314,6 @@ WRITERS: dict[str, Callable[[Any], Any]] = {
     "planner": _planner,
     "learner": _learner,
     "prior": _prior,
+    "constraints": _constraints,
+    "fallback": lambda value: value if isinstance(value, str) else None,
 }

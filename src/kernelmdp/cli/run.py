@@ -43,13 +43,21 @@ def run_command(
             "confidence.delta=0.05, planner=bonus; env.NAME=VALUE for the environment",
         ),
     ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(help="what must stay within limits, such as 'temperature <= 80'"),
+    ] = None,
+    risk: Annotated[
+        float | None, typer.Option(help="the probability of breaking a constraint, in all episodes")
+    ] = None,
     render: Annotated[
         pathlib.Path | None, typer.Option(help="write a GIF of the learned policy")
     ] = None,
     tensorboard: Annotated[bool, typer.Option(help="write event files into the folder")] = False,
 ) -> None:
     """Let an agent learn in an environment."""
-    config = _config(env, agent, seed, settings or [])
+    safety = {"constraints": constraint or None, "risk": risk}
+    config = _config(env, agent, seed, settings or [], safety)
     if out is None:
         out = pathlib.Path("runs") / f"{file_name(env)}-{file_name(agent)}-{seed}"
     if tensorboard:
@@ -129,8 +137,11 @@ def file_name(name: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", name)
 
 
-def _config(env: str, agent: str, seed: int, settings: list[str]) -> RunConfig:
+def _config(
+    env: str, agent: str, seed: int, settings: list[str], given: dict[str, Any]
+) -> RunConfig:
     values: dict[str, dict[str, Any]] = {"env": {}, "agent": {}}
+    values["agent"] |= {name: value for name, value in given.items() if value is not None}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals:
@@ -182,6 +193,11 @@ def _print_summary(result: Result, out: pathlib.Path) -> None:
         inside = columns[f"covered_{name}"]
         if np.isfinite(inside).all():
             table.add_row(f"{name} set held the truth", f"{np.mean(inside):.0%} of episodes")
+    if "violations" in columns:
+        broken = int(np.sum(columns["violations"] > 0))
+        table.add_row("episodes with a violation", f"{broken}")
+        table.add_row("planned risk, in all", f"{np.nansum(columns['planned_risk']):.3g}")
+        table.add_row("fallback acted", f"{np.nanmean(columns['fallback_share']):.0%} of steps")
     seconds = (columns["plan_seconds"] + columns["update_seconds"])[2:]
     if len(seconds):
         table.add_row("plan and update", f"{1e3 * np.median(seconds):.1f} ms an episode")

@@ -22,6 +22,7 @@ from kernelmdp.confidence.run_assumptions import (
     OF_NORM_BALLS,
     OF_NORMS,
 )
+from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Theorem
 
 #: GP-UCRL for means of bounded norm.
@@ -77,11 +78,12 @@ THEOREM_4 = Theorem(
     has_sets=False,
 )
 #: All theorems.
-THEOREMS = (THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4)
+THEOREMS = (THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4, THEOREM_5)
 
 #: Settings that no assumption reads, and why none has to.
 UNRELATED_SETTINGS = {
     "agent.confidence": "its fields are settings of their own",
+    "agent.at_least": "it is part of plans with a fallback",
     "agent.pessimism": "it changes predict, and no episode",
     "confidence.setting": "it chooses the theorem",
     "confidence.gain": "β is valid with either gain (math B9)",
@@ -89,8 +91,14 @@ UNRELATED_SETTINGS = {
     "confidence.delta": "the theorem holds for every δ",
     "planner.state_points": "plans are optimal up to the grid, and the theorems say so",
     "planner.action_points": "plans are optimal up to the grid, and the theorems say so",
+    "planner.slopes": "they follow from norm and kernel if they are certified",
+    "planner.offset_slope": "it follows from the offset",
+    "planner.optimistic": "it changes values, and no bound of a risk",
+    "planner.risk": "it is a share of the agent's",
+    "planner.fallback": "it is the agent's",
     "planner.refine": "it changes actions, and no value",
     "problem.name": "it is a label",
+    "problem.coordinates": "they are labels",
     "problem.actions": "theorems hold for every set of actions",
     "problem.offset": "a known part of the transition needs no set",
     "problem.state_points": "plans are optimal up to the grid, and the theorems say so",

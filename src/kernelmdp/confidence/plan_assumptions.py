@@ -26,6 +26,12 @@ def _episodes_end_early(e: Evidence) -> Iterator[str]:
         yield "episodes may end early"
 
 
+def _plans_constrained(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    if e.problem.constraints:
+        yield "plans keep constraints, and the optimal policy need not"
+
+
 def _plans_not_optimal(e: Evidence) -> Iterator[str]:
     if not e.planner.optimal:
         yield f"no theorem is about plans of {type(e.planner).__name__}"
@@ -136,6 +142,12 @@ OF_ALL_PLANS = (
         "regret",
         _plans_not_optimal,
         ("agent.planner", "problem.planner"),
+    ),
+    Assumption(
+        "plans have no constraints",
+        "regret",
+        _plans_constrained,
+        ("agent.constraints", "problem.constraints"),
     ),
     Assumption("plans know the noise", "regret", _noise_not_planned),
     Assumption(

@@ -11,7 +11,7 @@ because parts of the evidence are known before others:
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kernelmdp.confidence.beliefs import Beliefs
@@ -44,6 +44,8 @@ class Evidence:
         planner: The planner.
         prior: The prior of PSRL; None for Gaussian processes.
         inflate: The factor of the deviation of PSRL's draws.
+        totals: Running sums of the run, such as the number of plans that exceeded their risk.
+        risk_for: The episodes that the risk of a violation is for.
     """
 
     confidence: Any
@@ -61,6 +63,8 @@ class Evidence:
     planner: Any = None
     prior: Any = None
     inflate: Any = 1.0
+    totals: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    risk_for: Any = "learning"
 
     @property
     def learned(self) -> tuple[tuple[str, Any], ...]:

@@ -89,7 +89,12 @@ class GymnasiumTask:
             )
             # A grid over the visited states cannot plan beyond them, as a swing-up must.
             planner = "mpc" if self.unbounded else problem.planner
-            return dataclasses.replace(problem, unbounded=self.unbounded, planner=planner)
+            return dataclasses.replace(
+                problem,
+                unbounded=self.unbounded,
+                planner=planner,
+                coordinates=self.coordinate_names,
+            )
         action_count = len(self.actions.spread_points(1)) if self.actions.finite else 0
         if not action_count:
             raise ArgumentError("env", "Discrete actions with Discrete observations", self.actions)

@@ -1,11 +1,12 @@
 """The audit of a stored run: does it agree with its own data and with the theory?
 
-There are three kinds of checks:
+There are four kinds of checks:
 
 - The agent replays the stored episodes. The recomputed numbers must equal the stored ones.
 - The lemmas must hold on the data, with the stored numbers on one side.
 - If a theorem covers the run and the true MDP is known, the confidence sets must contain the truth
   and the certificates must exceed the regret.
+- If the agent keeps constraints, they must not be broken, and plans must not be riskier than said.
 """
 
 import dataclasses
@@ -20,6 +21,7 @@ from kernelmdp.confidence.coverage import CheckedAssumption
 from kernelmdp.experiments.data_lemmas import data_lemmas
 from kernelmdp.experiments.guarantee_checks import guarantee_checks
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun, read_run, replanned_note, replay
+from kernelmdp.experiments.safety_checks import safety_checks
 from kernelmdp.theory.certificates import RegretCertificate
 from kernelmdp.theory.check import Check, at_most, not_applicable
 from kernelmdp.theory.value_lemmas import martingale, value_difference
@@ -43,6 +45,7 @@ COLUMN_CHECKS = {
     "width_reward": "(e) stale deviations, replayed: reward",
     "width_transition": "(e) stale deviations, replayed: transition",
     "planned_value": "plan replay: planned value",
+    "planned_risk": "plan replay: planned risk",
     "regret": "regret is a difference of values",
 }
 
@@ -120,6 +123,7 @@ def audit(folder: Any) -> Audit:
             "one run has one truth; it takes many, drawn from the prior",
         ),
         *theorem_checks,
+        *safety_checks(stored, replayed),
     ]
     return Audit(
         pathlib.Path(folder),

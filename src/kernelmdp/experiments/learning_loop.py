@@ -13,6 +13,7 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.progress import track
 from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
+from kernelmdp.experiments.safety_columns import safety_columns, safety_row
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
 from kernelmdp.numerics.modules import small_jit
@@ -151,6 +152,7 @@ class Recorder:
         row: dict[str, Any] = {"episode": agent.episode + 1, "return": episode.total}
         row |= agent.learner.info(agent.state) if self.diagnoses else {}
         row |= _checked_diagnostics(agent)
+        row |= safety_row(agent, plan, episode)
         row |= {"planned_value": plan.value(start), "planning_error": plan.error}
         row |= self.evaluator.row(plan.policy, start, episode, agent.totals)
         if agent.sets is not None:
@@ -186,6 +188,7 @@ def columns_of(agent: Agent) -> tuple[str, ...]:
         Evaluator.containment_columns,
         WIDTH_COLUMNS,
         PLAN_COLUMNS,
+        safety_columns(agent),
         TIME_COLUMNS,
     )
     return tuple(dict.fromkeys(name for names in declared for name in names))

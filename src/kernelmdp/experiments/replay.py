@@ -5,6 +5,7 @@ import math
 import pathlib
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -22,6 +23,7 @@ from kernelmdp.experiments.run_files import (
     read_history,
     read_rows,
 )
+from kernelmdp.experiments.safety_columns import SIMULATED_EPISODES, violation_share
 from kernelmdp.mdp import Episode, Policy, policy_values
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.theory.certificates import episode_gap, one_period_gap
@@ -106,6 +108,7 @@ class ReplayedRun:
         ranges: Their ranges, likewise.
         policy: The policy of the last episode that was planned.
         sets: The last confidence sets, or None for an agent without sets.
+        true_risks: The simulated probability of a violation of each plan in the truth, (E,).
     """
 
     agent: Agent
@@ -119,6 +122,7 @@ class ReplayedRun:
     ranges: list[np.ndarray] = dataclasses.field(default_factory=list)
     policy: Policy | None = None
     sets: ConfidenceSets | None = None
+    true_risks: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     @property
     def environment(self) -> Environment | None:
@@ -154,6 +158,7 @@ def replay(stored: StoredRun) -> ReplayedRun:
         {name: np.full(total, math.nan) for name in names},
         np.full((total, 2), math.nan),
         np.full(total, math.nan),
+        true_risks=np.full(total, math.nan),
     )
     known = replayed.environment is not None and np.isfinite(stored.columns["regret"]).any()
     system: Any = agent.system
@@ -209,6 +214,17 @@ def _plan_again(
     differs = np.abs(actions - episode.actions) > tolerance
     replayed.other_actions += int(np.sum(differs.any(axis=1)))
     row = {"planned_value": plan.value(start)}
+    if agent.problem.violation is not None:
+        row["planned_risk"] = plan.risk(start)
+        if replayed.environment is not None:
+            replayed.true_risks[number] = violation_share(
+                replayed.environment.mdp,
+                agent.problem.violation,
+                policy,
+                start,
+                episodes=SIMULATED_EPISODES,
+                key=jax.random.key(number),
+            )
     if agent.sets is not None:
         family = agent.sets.family(agent.problem.mdp(agent.sets.plausible))
         if agent.problem.horizon == 1:

@@ -5,6 +5,7 @@
 array([0.1])
 """
 
+from kernelmdp.mdp.constraints import Constraint, Violation, as_constraints
 from kernelmdp.mdp.episode import Episode, state_action
 from kernelmdp.mdp.evaluation import (
     Value,
@@ -15,6 +16,7 @@ from kernelmdp.mdp.evaluation import (
     optimal_values,
     policy_values,
 )
+from kernelmdp.mdp.fallback import PID, Fallback, as_fallback
 from kernelmdp.mdp.mdp import MDP, play, rollout, step
 from kernelmdp.mdp.model import MeanModel, Model, Prediction
 from kernelmdp.mdp.noise import NO_NOISE, Categorical, Gaussian, Noise, Uniform
@@ -26,8 +28,11 @@ from kernelmdp.mdp.student_t import StudentT
 __all__ = [
     "MDP",
     "NO_NOISE",
+    "PID",
     "Categorical",
+    "Constraint",
     "Episode",
+    "Fallback",
     "Gaussian",
     "MeanModel",
     "Model",
@@ -41,7 +46,10 @@ __all__ = [
     "TablePositions",
     "Uniform",
     "Value",
+    "Violation",
     "action_grid",
+    "as_constraints",
+    "as_fallback",
     "grid_value",
     "monte_carlo_value",
     "optimal_value",

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.domains import Domain
+from kernelmdp.mdp.fallback import ExcitedPolicy
 from kernelmdp.mdp.policy import OpenLoopPolicy, Policy, UniformPolicy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.random_keys import numpy_generator
@@ -25,13 +26,18 @@ def first_policy(kind: str, problem: Problem, *, key: Key) -> Policy:
     """Make the policy of a first episode.
 
     Args:
-        kind: "random" for independent uniform actions, or "smooth".
+        kind: "random" for independent uniform actions, "smooth", or "fallback" for the fallback
+            with small random changes in trusted states.
         problem: The problem.
         key: Decides the draw.
 
     Returns:
         The policy.
     """
+    if kind == "fallback":
+        assert problem.fallback is not None
+        fallback = problem.fallback
+        return ExcitedPolicy(fallback.policy, fallback.is_trusted, problem.actions, key)
     if kind == "smooth":
         return smooth_policy(problem.actions, problem.horizon, key=key)
     return UniformPolicy(problem.actions, key)

@@ -47,7 +47,8 @@ class MDP(Module):
             signal "termination" says which episodes end there. They then stay in that state without
             reward. The signal "nearness" says how near a next state is to termination; it is 1 on
             its border, and does not depend on the points, which may be None. The signal
-            "terminal_value" estimates what is earned after a plan that ends in the next state.
+            "terminal_value" estimates what is earned after a plan that ends in the next state. The
+            signal "violation" is a ``Violation``, and says which steps break a constraint.
         visited: States that the system has visited, (k, m), for planners that fit values there.
 
     Attributes:

@@ -172,6 +172,20 @@ class Noise(abc.ABC):
     @abc.abstractmethod
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array: ...
 
+    def distribution(self, values: np.ndarray) -> np.ndarray:
+        """Compute the distribution function of noise of size 1, which is symmetric and unimodal.
+
+        Args:
+            values: The values x.
+
+        Returns:
+            P(ε ≤ x) for each of them.
+
+        Raises:
+            ArgumentError: If the law does not know it.
+        """  # noqa: DOC202  (an override returns)
+        raise ArgumentError("noise", "a law with a distribution function", type(self).__name__)
+
     @abc.abstractmethod
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Make a quadrature rule for noise of size 1, exact for polynomials.
@@ -213,6 +227,9 @@ class Gaussian(Noise):
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         return jax.random.normal(key, shape)
 
+    def distribution(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(scipy.special.ndtr(values))
+
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         nodes, weights = np.polynomial.hermite_e.hermegauss(count)
         return nodes, weights / weights.sum()
@@ -242,6 +259,9 @@ class Uniform(Noise):
 
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)
+
+    def distribution(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(np.clip((values + 1) / 2, 0.0, 1.0))
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         nodes, weights = np.polynomial.legendre.leggauss(count)

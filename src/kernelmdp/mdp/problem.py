@@ -11,6 +11,8 @@ import numpy as np
 from kernelmdp.domains import Box, Domain, ProductDomain, join
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential
+from kernelmdp.mdp.constraints import Constraint, Violation
+from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Gaussian, Noise
@@ -61,6 +63,9 @@ class Problem:
         reward_bounds: The lowest and the highest mean reward, if you know them.
         drawn_from_prior: Whether the means are draws of Gaussian processes with these kernels, as
             Theorems 3 and 4 assume.
+        coordinates: The names of the coordinates of the state, for constraints as text.
+        constraints: What must stay at or below 0. An agent keeps them if it is told so.
+        fallback: A controller that keeps the constraints. None if there is none.
 
     >>> heater = Problem.from_spaces(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
     >>> heater.planner, heater.learner
@@ -93,6 +98,9 @@ class Problem:
     termination: Callable[..., Any] | None = None
     reward_bounds: tuple[float, float] | None = None
     drawn_from_prior: bool = False
+    coordinates: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    fallback: Fallback | None = None
 
     @classmethod
     def from_spaces(
@@ -187,9 +195,10 @@ class Problem:
             ("scale", self.scale, self.mean_dimension),
             ("state_points", self.state_points, self.states.dimension),
             ("action_points", self.action_points, self.actions.dimension),
+            ("coordinates", self.coordinates or None, self.states.dimension),
         ):
             if values is not None and len(values) != size:
-                raise ShapeError(argument, f"{size} numbers", values)
+                raise ShapeError(argument, f"{size} entries", values)
         if self.transition_kernel.outputs != self.mean_dimension:
             output_name = "state" if self.transition_noise.categorical else "coordinate"
             raise ArgumentError(
@@ -279,6 +288,11 @@ class Problem:
             1.0 if self.offset == "identity" else 0.0,
         )
 
+    @property
+    def violation(self) -> Violation | None:
+        """The signal "violation" of the constraints; None if there are none."""
+        return Violation(self.constraints, self.states.dimension) if self.constraints else None
+
     def summary(self) -> dict[str, Any]:
         """Summarise the problem. A saved agent can be loaded if the summaries are equal.
 
@@ -286,6 +300,7 @@ class Problem:
             Texts and numbers by name.
         """
         fixed = self.learner == "fixed"
+        names = [constraint.name for constraint in self.constraints]
         return {
             "name": self.name,
             "states": repr(self.states),
@@ -298,7 +313,7 @@ class Problem:
             "transition_noise": repr(self.transition_noise),
             "offset": self.offset,
             "scale": list(self.scale),
-        }
+        } | ({"constraints": names} if names else {})
 
     def mdp(self, model: Model) -> MDP:
         """Make the MDP of a model, for a planner.
@@ -320,6 +335,7 @@ class Problem:
             metric=self.scale,
             lipschitz=self.lipschitz,
             termination=self.termination,
+            signals={} if self.violation is None else {"violation": self.violation},
         )
 
 

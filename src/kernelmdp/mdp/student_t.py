@@ -70,6 +70,9 @@ class StudentT(Noise):
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         return jax.random.t(key, self.degrees, shape)
 
+    def distribution(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(scipy.special.stdtr(self.degrees, values))
+
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Make the Gauss rule in x = t/√(ν + t²), whose density is ∝ (1 − x²)^{ν/2 − 1}.
 

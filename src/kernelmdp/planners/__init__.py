@@ -14,6 +14,7 @@ from kernelmdp.planners.plan import Plan, UnplannedPolicy, ValueTable
 from kernelmdp.planners.planner import Planner, Spaces
 from kernelmdp.planners.registry import PLANNERS, PlannerLike, as_planner
 from kernelmdp.planners.riccati_planner import RiccatiPlan, RiccatiPlanner
+from kernelmdp.planners.safe_grid_planner import SafeGridPlan, SafeGridPlanner
 from kernelmdp.planners.tolerance_planner import TolerancePlanner, paper_tolerance
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "PlannerLike",
     "RiccatiPlan",
     "RiccatiPlanner",
+    "SafeGridPlan",
+    "SafeGridPlanner",
     "Spaces",
     "TolerancePlanner",
     "UnplannedPolicy",

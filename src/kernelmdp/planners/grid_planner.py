@@ -211,6 +211,7 @@ class GridPlanner(Planner):
 
     uses_grid: ClassVar[bool] = True
     optimal: ClassVar[bool] = True
+    safe_name: ClassVar[str | None] = "safe-grid"
 
     state_points: int | tuple[int, ...] | None = None
     action_points: int | tuple[int, ...] | None = None

@@ -220,6 +220,17 @@ class SimplexBackup(OptimisticBackup):
 
     def read(self, prepared: Array, positions: tuple[Array, Array]) -> Float[Array, " n"]:
         means, radius = positions
+        inner, outer, distance = self._bracket(prepared, positions)
+        # The upper end of the bracket lies outside the ball. It is moved back to the surface.
+        on_surface = means + jnp.minimum(1.0, radius / jnp.maximum(distance, TINY))[:, None] * (
+            outer - means
+        )
+        best = jnp.maximum(on_surface @ prepared, inner @ prepared)
+        return jnp.where(jnp.isfinite(radius), best, jnp.max(prepared))
+
+    def _bracket(self, prepared: Array, positions: tuple[Array, Array]) -> tuple[Array, ...]:
+        """Distributions at both ends of the bracket, and the distance of the outer one."""
+        means, radius = positions
         low, high = jnp.min(prepared), jnp.max(prepared)
         span = jnp.maximum(high - low, TINY)
         scaled_values = ((prepared - low) / span)[None, :]
@@ -255,13 +266,25 @@ class SimplexBackup(OptimisticBackup):
             radius,
         )
         below, above, _ = lax.fori_loop(0, MULTIPLIER_ITERATIONS, narrow, start)
-        # The upper end of the bracket lies outside the ball. It is moved back to the surface.
         outer, distance, _ = at(above)
-        on_surface = means + jnp.minimum(1.0, radius / jnp.maximum(distance, TINY))[:, None] * (
-            outer - means
-        )
-        best = jnp.maximum(on_surface @ prepared, at(below)[0] @ prepared)
-        return jnp.where(jnp.isfinite(radius), best, high)
+        return at(below)[0], outer, distance
+
+
+class SimplexBound(SimplexBackup):
+    """Tables: an upper bound of ``SimplexBackup``, which is close to it and never below.
+
+    The distribution at the outer end of the bracket is the best one of a larger ball.
+    """
+
+    def read(self, prepared: Array, positions: tuple[Array, Array]) -> Float[Array, " n"]:
+        means, radius = positions
+        _, outer, distance = self._bracket(prepared, positions)
+        top = jnp.max(prepared)
+        # Without the constraint that probabilities are at least 0, the slope is this norm.
+        slope = jnp.linalg.norm(prepared - jnp.mean(prepared))
+        bonus = jnp.where(slope > 0, radius * slope, 0.0)
+        bound = jnp.minimum(means @ prepared + bonus, top)
+        return jnp.where(distance > radius, jnp.minimum(outer @ prepared, bound), bound)
 
 
 def backup_for(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
@@ -55,6 +55,28 @@ class Plan(Module):
         """
         return np.full(len(mdps), np.nan)
 
+    def risk(self, state: ArrayLike) -> float:
+        """Return the planned probability of a violation, from the first period on at a state.
+
+        Args:
+            state: The state, (m,).
+
+        Returns:
+            The probability. NaN if the plan does not know it.
+        """
+        return float("nan")
+
+    def fallback_acts(self, states: Float[np.ndarray, "H m"]) -> Bool[np.ndarray, " H"]:
+        """Tell in which periods the fallback acts.
+
+        Args:
+            states: The states in which the actions are taken, one for each period, (H, m).
+
+        Returns:
+            Whether the fallback acts, (H,). A plan without a fallback returns False.
+        """
+        return np.zeros(len(states), bool)
+
     @property
     def table(self) -> "ValueTable | None":
         """Planned values of all periods on a grid of states, or None for plans without a grid."""
@@ -87,6 +109,7 @@ class UnplannedPolicy(Plan):
     Attributes:
         policy: The policy.
         error: NaN, because the value is unknown.
+        fallback: Whether the policy is the fallback.
 
     >>> import jax.numpy as jnp
     >>> from kernelmdp.mdp.policy import OpenLoopPolicy
@@ -96,9 +119,13 @@ class UnplannedPolicy(Plan):
 
     policy: Policy
     error: float = float("nan")
+    fallback: bool = eqx.field(static=True, default=False)
 
     def value(self, state: ArrayLike) -> float:
         return float("nan")
+
+    def fallback_acts(self, states: Float[np.ndarray, "H m"]) -> Bool[np.ndarray, " H"]:
+        return np.full(len(states), self.fallback)
 
     @property
     def planned(self) -> bool:

@@ -5,6 +5,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from kernelmdp.mdp.episode import EpisodeSpaces
+from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.noise import Noise
 from kernelmdp.mdp.problem import Problem
@@ -41,6 +42,9 @@ class Planner(Protocol):
         replans: Whether the policy searches again at every state. Its actions then take longer.
         approximate: Whether plans are optimal up to a tolerance that decreases with the episode,
             as in the paper.
+        safe_name: The name of the planner that keeps constraints and wraps this one; None if there
+            is none. ``constrained`` makes it.
+        keeps_constraints: Whether plans keep constraints. ``within`` then tells the planner how.
 
     >>> import kernelmdp as km
     >>> isinstance(km.MPCPlanner(), Planner)
@@ -51,6 +55,8 @@ class Planner(Protocol):
     optimal: ClassVar[bool] = False
     replans: ClassVar[bool] = False
     approximate: ClassVar[bool] = False
+    safe_name: ClassVar[str | None] = None
+    keeps_constraints: ClassVar[bool] = False
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None, key: Key) -> Plan:
         """Plan a policy for an MDP.
@@ -145,6 +151,26 @@ class Planner(Protocol):
 
         Returns:
             This planner, or one that ``rounds_up``.
+        """
+        return self
+
+    def within(self, risk: float, fallback: Fallback | None) -> "Planner":
+        """Return the planner for an episode with constraints.
+
+        Args:
+            risk: The probability of a violation that the episode may take.
+            fallback: The fallback, or None.
+
+        Returns:
+            The planner. A planner that keeps no constraints returns itself.
+        """
+        return self
+
+    def without_optimism(self) -> "Planner":
+        """Return the planner whose values are those of the centre of a family.
+
+        Returns:
+            The planner. A planner that cannot do so returns itself.
         """
         return self
 

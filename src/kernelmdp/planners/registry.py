@@ -12,6 +12,7 @@ from kernelmdp.planners.grid_planner import GridPlanner
 from kernelmdp.planners.mpc import MPCPlanner
 from kernelmdp.planners.planner import Planner
 from kernelmdp.planners.riccati_planner import RiccatiPlanner
+from kernelmdp.planners.safe_grid_planner import SafeGridPlanner
 from kernelmdp.planners.tolerance_planner import TolerancePlanner
 from kernelmdp.registry import Registry
 
@@ -42,6 +43,31 @@ PLANNERS.register("mpc", MPCPlanner)
 PLANNERS.register("riccati", RiccatiPlanner)
 PLANNERS.register("arms", ArmPlanner)
 PLANNERS.register("certified", CertifiedPlanner)
+PLANNERS.register("safe-grid", SafeGridPlanner)
+
+
+def constrained(planner: Planner, problem: Problem) -> Planner:
+    """Make the planner that keeps the constraints of a problem, from one that does not.
+
+    Args:
+        planner: The planner.
+        problem: The problem, with constraints.
+
+    Returns:
+        The planner itself if it keeps constraints, or the one that wraps it.
+
+    Raises:
+        ArgumentError: If no planner with constraints wraps it.
+    """
+    if planner.keeps_constraints:
+        return planner
+    if planner.safe_name is None:
+        safe = [name for name, maker in PLANNERS.items() if getattr(maker, "wrapping", None)]
+        expected = f"a planner that keeps constraints: {' or '.join(safe)}"
+        raise ArgumentError("planner", expected, type(planner).__name__)
+    maker: Any = PLANNERS.find(planner.safe_name)
+    wrapped: Planner = maker.wrapping(planner, problem)
+    return wrapped
 
 
 def as_planner(planner_like: PlannerLike, problem: Problem) -> Planner:

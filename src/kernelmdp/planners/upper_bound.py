@@ -62,7 +62,7 @@ class UpperBound(OptimisticBackup):
     """An upper bound of the maximum of U over balls, ellipsoids or boxes."""
 
     def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> UpperBoundPositions:
-        extents, angles = self._shape(prediction)
+        extents, angles = half_extents(prediction, self.metric)
         if angles is None:
             low, high = -jnp.ones((1, *extents.shape)), jnp.ones((1, *extents.shape))
         else:
@@ -102,24 +102,6 @@ class UpperBound(OptimisticBackup):
         )
         return jnp.minimum(over_boxes, positions.centre.read(prepared) + change)
 
-    def _shape(self, prediction: Prediction) -> tuple[Array, Array | None]:
-        """Half-extents (n, m), and angles φ_j with cos φ_j the correlation of axes 0 and j.
-
-        Boxes have no angles.
-        """
-        metric = jnp.asarray(self.metric)[None, :]
-        if prediction.sides is not None:
-            return prediction.sides, None
-        if prediction.radius is not None:
-            extents = prediction.radius[:, None] * metric
-            return extents, jnp.full_like(extents[:, 1:], np.pi / 2)
-        assert prediction.root is not None
-        extents = jnp.linalg.norm(prediction.root, axis=2)
-        products = jnp.einsum("nk,njk->nj", prediction.root[:, 0], prediction.root[:, 1:])
-        lengths = extents[:, :1] * extents[:, 1:]
-        cosines = jnp.where(lengths > 0, products / jnp.where(lengths > 0, lengths, 1.0), 0.0)
-        return extents, jnp.arccos(jnp.clip(cosines, -1.0, 1.0))
-
     def _node_ranges(self, centres: Array, low: Array, high: Array) -> NodeRanges:
         """Nodes of all cells that boxes (K, n, m) around the centres (n, m) touch."""
         origin, spacing = self.grid.lattice[0], self.grid.spacing
@@ -144,6 +126,33 @@ class UpperBound(OptimisticBackup):
             3 if j in self.grid.states.periodic else 1 for j in range(len(self.grid.lattice_shape))
         ]
         return jnp.tile(table.reshape(self.grid.lattice_shape), turns)
+
+
+def half_extents(
+    prediction: Prediction, metric: tuple[float, ...]
+) -> tuple[Float[Array, "n m"], Float[Array, "n k"] | None]:
+    """Return the half-extents of sets of plausible next states, and how they lean.
+
+    Args:
+        prediction: Predictions at n points, with a width.
+        metric: The metric of the MDP, one number for each axis.
+
+    Returns:
+        Half-extents (n, m), and angles φ_j, (n, m − 1), with cos φ_j the correlation of axes 0 and
+        j. Boxes have no angles.
+    """
+    axes = jnp.asarray(metric)[None, :]
+    if prediction.sides is not None:
+        return prediction.sides, None
+    if prediction.radius is not None:
+        extents = prediction.radius[:, None] * axes
+        return extents, jnp.full_like(extents[:, 1:], np.pi / 2)
+    assert prediction.root is not None
+    extents = jnp.linalg.norm(prediction.root, axis=2)
+    products = jnp.einsum("nk,njk->nj", prediction.root[:, 0], prediction.root[:, 1:])
+    lengths = extents[:, :1] * extents[:, 1:]
+    cosines = jnp.where(lengths > 0, products / jnp.where(lengths > 0, lengths, 1.0), 0.0)
+    return extents, jnp.arccos(jnp.clip(cosines, -1.0, 1.0))
 
 
 def covering_boxes(angles: Float[Array, "n k"]) -> tuple[Array, Array]:

@@ -1,0 +1,99 @@
+"""Columns of runs with constraints: violations, the planned risk and the fallback's share."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kernelmdp.agents import Agent
+from kernelmdp.mdp import MDP, Episode, Policy, Violation, rollout
+from kernelmdp.mdp.episode import state_action
+from kernelmdp.planners import Plan
+from kernelmdp.types import ArrayLike, Key
+
+#: Violated steps, the plan's bound of the probability of a violation, and the share of steps in
+#: which the fallback acted.
+SAFETY_COLUMNS = ("violations", "planned_risk", "fallback_share")
+
+#: Episodes that are simulated to estimate the true risk of a plan. They show a risk of 1 %.
+SIMULATED_EPISODES = 2000
+
+
+def constraints_of(agent: Agent) -> Violation | None:
+    """Return the constraints by which a run is judged.
+
+    Args:
+        agent: The agent of the run.
+
+    Returns:
+        Those that the agent keeps, or else those that the task knows; None if there are none.
+    """
+    return agent.problem.violation or agent.system.problem.violation
+
+
+def safety_columns(agent: Agent) -> tuple[str, ...]:
+    """List the columns about constraints that a run has.
+
+    Args:
+        agent: The agent of the run.
+
+    Returns:
+        The columns. Empty for a run without constraints.
+    """
+    return SAFETY_COLUMNS if constraints_of(agent) is not None else ()
+
+
+def safety_row(agent: Agent, plan: Plan, episode: Episode) -> dict[str, float]:
+    """Compute the numbers of an episode about constraints.
+
+    Args:
+        agent: The agent, before it learns from the episode.
+        plan: The plan of the episode.
+        episode: The episode.
+
+    Returns:
+        One number for each of ``safety_columns``.
+    """
+    violation = constraints_of(agent)
+    if violation is None:
+        return {}
+    acts = plan.fallback_acts(np.asarray(episode.states, float)[:-1])
+    numbers = (
+        float(violation.count(episode.states, episode.actions)),
+        plan.risk(episode.states[0]) if agent.problem.constraints else float("nan"),
+        float(np.mean(acts)),
+    )
+    return dict(zip(SAFETY_COLUMNS, numbers, strict=True))
+
+
+def violation_share(
+    truth: MDP,
+    violation: Violation,
+    policy: Policy,
+    start: ArrayLike,
+    *,
+    episodes: int,
+    key: Key,
+) -> float:
+    """Simulate how often a policy breaks a constraint in the true MDP.
+
+    Args:
+        truth: The true MDP.
+        violation: The constraints.
+        policy: The policy.
+        start: The first state, (m,).
+        episodes: The number of episodes to simulate.
+        key: Decides the noise.
+
+    Returns:
+        The share of episodes with a violation.
+    """
+    starts = jnp.tile(jnp.asarray(start, float)[None, :], (episodes, 1))
+    states, actions, _, _ = rollout(truth, policy, starts, key=key)
+
+    def broken(step: tuple[Any, Any, Any]) -> Any:
+        return violation(state_action(step[0], step[1]), step[2])
+
+    steps = jax.vmap(lambda *step: broken(step))(states[:-1], actions, states[1:])
+    return float(jnp.mean(jnp.any(steps, axis=0)))
