@@ -49,7 +49,7 @@ class ConstrainedPlant(Plant):
     """
 
     coordinates: ClassVar[tuple[str, ...]]
-    constraints: ClassVar[list[Constraint]]
+    constraints: ClassVar[tuple[Constraint, ...]]
     allowed: ClassVar[gymnasium.spaces.Box | None] = None
     trusted: ClassVar[gymnasium.spaces.Box]
     scale: ClassVar[tuple[float, ...]]

@@ -1,7 +1,7 @@
 """A planar quadrotor in a corridor that goes over a hump."""
 
 import numpy as np
-from constrained import Constraint, ConstrainedPlant
+from constrained import ConstrainedPlant, Constraint
 from mechanical import Quadrotor
 from plant import box
 
@@ -27,10 +27,10 @@ class QuadrotorCorridor(ConstrainedPlant, Quadrotor):
     coordinates = ("position", "height", "pitch", "velocity", "climb", "turn")
     horizon = 60
     goal = (1.5, HEIGHT)
-    constraints = [
+    constraints = (
         Constraint("ceiling", "m", lambda s, actions: s[..., 1] - middle(s[..., 0]) - HALF),
         Constraint("floor", "m", lambda s, actions: middle(s[..., 0]) - HALF - s[..., 1]),
-    ]
+    )
     trusted = box([-1.7, 0.9, -0.2, -0.3, -0.3, -0.5], [-1.2, 1.1, 0.2, 0.3, 0.3, 0.5])
     scale = (0.4, 0.4)
 

@@ -15,7 +15,7 @@ class TankOverflow(ConstrainedPlant, CoupledTanks):
 
     name = "tank-overflow"
     coordinates = ("level_1", "level_2")
-    constraints = [upper("first tank", "cm", 0, 18.0), upper("second tank", "cm", 1, 16.0)]
+    constraints = (upper("first tank", "cm", 0, 18.0), upper("second tank", "cm", 1, 16.0))
     allowed = box([0.0, 0.0], [18.0, 16.0])
     trusted = box([0.0, 0.0], [15.0, 14.0])
     scale = (18.0, 16.0)
@@ -41,16 +41,17 @@ class ReactorRunaway(ConstrainedPlant, Reactor):
 
     name, reward_type = "reactor-runaway", "profit"
     coordinates = ("concentration", "temperature")
+    action_space = box([265.0], [335.0])
     horizon = 50
     noise_dimension = 1
-    constraints = [upper("runaway", "K", 1, 360.0)]
-    allowed = box([0.0, 250.0], [1.0, 360.0])
+    constraints = (upper("runaway", "K", 1, 355.0),)
+    allowed = box([0.0, 250.0], [1.0, 355.0])
     trusted = box([0.5, 320.0], [0.9, 345.0])
     scale = (20.0,)
 
     def transition(self, states, actions, noise):
         states, _, ended = super().transition(states, actions, noise)
-        states[:, 1] += 0.2 * noise[:, 0]
+        states[:, 1] += 0.1 * noise[:, 0]
         return states, 1.0 - states[:, 0], ended
 
     def fallback_actions(self, states):

@@ -18,7 +18,7 @@ class GlucoseFloor(ConstrainedPlant, Glucose):
     name = "glucose-floor"
     coordinates = ("glucose", "insulin_action", "insulin", "meal")
     noise_dimension = 2
-    constraints = [lower("hypoglycaemia", "mg/dl", 0, 70.0)]
+    constraints = (lower("hypoglycaemia", "mg/dl", 0, 70.0),)
     allowed = box([70.0, -0.02, 0.0, 0.0], [400.0, 0.15, 100.0, 10.0])
     trusted = box([100.0, -0.02, 0.0, 0.0], [300.0, 0.015, 30.0, 6.0])
     scale = (20.0,)

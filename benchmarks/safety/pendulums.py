@@ -1,7 +1,7 @@
 """Pendulums: one with a speed limit, and one on a cart with a short track."""
 
 import numpy as np
-from constrained import Constraint, ConstrainedPlant, lower, upper
+from constrained import ConstrainedPlant, Constraint, lower, upper
 from plant import box, runge_kutta
 
 
@@ -21,9 +21,9 @@ class PendulumSpeed(ConstrainedPlant):
 
     gravity, mass, length = 10.0, 1.0, 1.0
     limit = 2.5  # rad/s
-    constraints = [
+    constraints = (
         Constraint("speed", "rad/s", lambda states, actions: np.abs(states[..., 2]) - 2.5),
-    ]
+    )
     allowed = box([-1.0, -1.0, -2.5], [1.0, 1.0, 2.5])
     trusted = box([-1.0, -1.0, -2.0], [1.0, 1.0, 2.0])
     scale = (2.5,)
@@ -72,10 +72,10 @@ class CartPoleTrack(ConstrainedPlant):
     noise_dimension = 2
 
     cart, pole, length, friction, gravity = 0.5, 0.5, 0.6, 0.1, 9.82
-    constraints = [
+    constraints = (
         upper("right end", "m", 0, 0.4),
         lower("left end", "m", 0, -0.4),
-    ]
+    )
     allowed = box([-0.4, -8.0, -1.0, -1.0, -20.0], [0.4, 8.0, 1.0, 1.0, 20.0])
     trusted = box([-0.2, -0.5, -1.0, -1.0, -4.0], [0.2, 0.5, 1.0, 1.0, 4.0])
     scale = (0.4, 0.4)

@@ -3,16 +3,18 @@
     .venv/bin/python benchmarks/safety/reference.py
 
 The planners know the equations. The cross-entropy method plans whole episodes from some starts, and
-the iterative linear-quadratic regulator improves the plans. At every step of an episode it improves
-the rest of the plan again. The unconstrained optimum ignores the constraints. The constrained
-optimum pays for each violation in its plans, and keeps a distance from the limits, because noise
-moves the state after the plan. The distance is the shortest of a list with which at most one of the
-200 selection episodes has a violation. Its numbers are from 200 other episodes, those of
-``env.reset(seed=...)``. Everything but the choice of the distance is done with half as many samples
-too: the difference says how far the search has converged. The result is in ``reference.json``.
+the iterative linear-quadratic regulator improves the plans and adds feedback. Of several feedback
+gains, those count that earn most in simulations with noise. The unconstrained optimum ignores the
+constraints. The constrained optimum pays for violations in its plans, and keeps a distance from the
+limits, because noise moves the state away from the plan. Of a list of distances, the one counts
+that earns most, among those with which none of the 200 selection episodes has a violation.
+Its numbers are from 200 other episodes, those of ``env.reset(seed=...)``. Everything is done with
+half as many samples too: the difference says how far the search has converged. The result is in
+``reference.json``.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import time
@@ -21,37 +23,41 @@ from collections.abc import Callable
 import numpy as np
 import plants_path  # noqa: F401
 from constrained import ConstrainedPlant
-from cross_entropy import Search, first_plans, improve
-from ilqr import open_loop, polish, share
+from cross_entropy import CHUNK, Search, first_plans, improve
+from ilqr import DIFFERENCES, Trajectory, backward, open_loop, polish, share
 from plant import Plant
 from systems import SYSTEMS, select
 
 PLACE = pathlib.Path(__file__).parent / "reference.json"
 COMMAND = ".venv/bin/python benchmarks/safety/reference.py"
-#: Action sequences in an iteration of the cross-entropy method.
-SAMPLES = 128
+#: Action sequences in an iteration of the cross-entropy method. The reactor is cheap, and unstable.
+DEFAULT_SAMPLES, SAMPLES = 64, {"reactor-runaway": 256}
 #: Episodes of random play and of the fallback, and of each planner. Seeds of the planners'
 #: episodes, of those that choose the distance, and of the others begin at fixed numbers.
 MANY, EPISODES = 1_000, 200
 PLANNED_SEEDS, SELECTION_SEEDS, MANY_SEEDS = 5_000, 6_000, 7_000
 #: Starts from which the global search plans. Starts are narrow, so that all others share its plans.
 SEARCHED = 4
-#: Iterations of the local search for the first plan and at every later step.
-LOCAL_FIRST, LOCAL_AGAIN = 30, 2
+#: Iterations of the local search for the first plan and for another start.
+LOCAL_FIRST, LOCAL_AGAIN = 30, 6
+#: Plans that are kept of the search, and noise sequences on which feedback gains are compared.
+KEPT, SCENARIOS = 24, 24
 #: Episodes that are planned together. More do not fit into the cache.
 BATCH = 50
 #: Distances from the limits, in units of ``ConstrainedPlant.scale``.
-DISTANCES = (0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16, 0.2, 0.25)
-#: What plans pay for a violation as large as the scale: a linear and a quadratic part. Rewards of a
-#: step are about 1, so that a violation of a hundredth of the scale does not pay.
-LINEAR, QUADRATIC = 30.0, 300.0
-#: Shares of this price that some searches begin with.
-LENIENT = (0.01, 0.1)
+DISTANCES = (0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16, 0.2, 0.25, 0.3)
+#: The distance of the global search, and how many safe ones are tried.
+FIRST_DISTANCE, SAFE_DISTANCES = 0.045, 3
+#: What plans pay for a violation as large as the scale, which grows with its square. Rewards of a
+#: step are about 1, so that a violation of a few hundredths of the scale does not pay.
+PRICE = 3_000.0
+#: Shares of this price that searches begin with, and by which local searches raise it.
+LENIENT, RAISED = (0.003, 0.03), (0.003, 0.03, 0.3, 1.0)
 
 Returns = tuple[np.ndarray, np.ndarray]
 
 
-class PenalisedPlant(Plant):
+class PenalisedPlant(ConstrainedPlant):
     """A system as a planner sees it: violations are paid for.
 
     Args:
@@ -65,17 +71,20 @@ class PenalisedPlant(Plant):
         self.system, self.distance, self.weight = system, distance, weight
         self.observation_space, self.action_space = system.observation_space, system.action_space
         self.horizon, self.noise_dimension = system.horizon, system.noise_dimension
+        self.constraints, self.scale = system.constraints, system.scale
 
     def initial_states(self, rng, n):
         return self.system.initial_states(rng, n)
+
+    def fallback_actions(self, states):
+        return self.system.fallback_actions(states)
 
     def transition(self, states, actions, noise):
         states, rewards, ended = self.system.transition(states, actions, noise)
         if self.distance is not None:
             beyond = self.system.margins(states, actions) / np.array(self.system.scale)
             beyond = np.maximum(beyond + self.distance, 0.0)
-            price = (LINEAR * beyond + QUADRATIC * beyond**2).sum(axis=1)
-            rewards = rewards - self.weight * price
+            rewards = rewards - self.weight * PRICE * (beyond**2).sum(axis=1)
         return states, rewards, ended
 
 
@@ -113,82 +122,141 @@ def search_plans(
     Some searches begin with any actions, others with those of the fallback, or with plans that pay
     less for violations: a high price at once makes it hard to find a way between the limits.
     """
-    seen, search = PenalisedPlant(system, distance), Search(samples)
+    seen, settings = PenalisedPlant(system, distance), Search(samples)
     rng = np.random.default_rng(0)
-    plans = [first_plans(seen, starts, search, rng)]
+    plans = [first_plans(seen, starts, settings, rng)]
     if distance is not None:
         lenient = [
-            first_plans(PenalisedPlant(system, distance, weight), starts, search, rng)
+            first_plans(PenalisedPlant(system, distance, weight), starts, settings, rng)
             for weight in LENIENT
         ]
         safe = []
         still = np.zeros((len(starts), system.horizon, system.noise_dimension))
-        
+
         def remember(states: np.ndarray, step: int) -> np.ndarray:
             safe.append(np.clip(system.fallback_actions(states), *system.action_bounds))
             return safe[-1]
 
         play(system, starts, still, remember)
+        plans += lenient
         for begin in [*lenient, np.stack(safe, axis=1)[:, None]]:
             n, restarts = begin.shape[:2]
             repeated = np.repeat(starts, restarts, axis=0)
             begin = begin.reshape(n * restarts, *begin.shape[2:])
-            better, _ = improve(seen, repeated, begin, 0.2, search.first, search, rng)
+            better, _ = improve(seen, repeated, begin, 0.2, settings.first, settings, rng)
             plans.append(better.reshape(n, restarts, *better.shape[1:]))
     return np.concatenate(plans, axis=1)
 
 
-def replan(system: ConstrainedPlant, distance: float | None, samples: int) -> Callable:
-    """Search for plans. Return a function of first states and noise that plays by replanning."""
+def join(first: Trajectory, second: Trajectory) -> Trajectory:
+    """Return the trajectories of both."""
+    names = [field.name for field in dataclasses.fields(Trajectory)]
+    return Trajectory(*(np.concatenate([getattr(first, n), getattr(second, n)]) for n in names))
+
+
+def search(system: ConstrainedPlant, distance: float | None, samples: int) -> Trajectory:
+    """Search for good plans from some starts. The price of violations rises step by step."""
     seen = PenalisedPlant(system, distance)
     starts, _ = episodes(system, SELECTION_SEEDS, SEARCHED)
     plans = search_plans(system, distance, samples, starts)
-    starts = np.repeat(starts, plans.shape[1], axis=0)
-    guides = open_loop(seen, starts, plans.reshape(-1, *plans.shape[2:]))
-    guides = polish(seen, starts, guides, LOCAL_FIRST)
-    guides = polish(seen, starts, share(seen, starts, guides), LOCAL_FIRST)
-
-    def play_batch(states: np.ndarray, noise: np.ndarray) -> Returns:
-        guide = polish(seen, states, share(seen, states, guides), LOCAL_FIRST)
-
-        def controller(now: np.ndarray, step: int) -> np.ndarray:
-            nonlocal guide
-            guide = polish(seen, now, guide if step == 0 else guide.shifted(), LOCAL_AGAIN)
-            return guide.actions[:, 0]
-
-        return play(system, states, noise, controller)
-
-    def play_all(states: np.ndarray, noise: np.ndarray) -> Returns:
-        parts = [slice(begin, begin + BATCH) for begin in range(0, len(states), BATCH)]
-        played = [play_batch(states[part], noise[part]) for part in parts]
-        returns, violations = zip(*played, strict=True)
-        return np.concatenate(returns), np.concatenate(violations)
-
-    return play_all
+    repeated = np.repeat(starts, plans.shape[1], axis=0)
+    plans = open_loop(seen, repeated, plans.reshape(-1, *plans.shape[2:]))
+    direct, guides = polish(seen, repeated, plans, LOCAL_FIRST), plans
+    for weight in RAISED if distance is not None else (1.0,):
+        guides = polish(PenalisedPlant(system, distance, weight), repeated, guides, LOCAL_FIRST)
+    guides = join(direct, guides)
+    guides = guides.rows(np.argsort(-guides.returns, kind="stable")[:KEPT])
+    return polish(seen, starts, share(seen, starts, guides), LOCAL_FIRST)
 
 
-def choose_distance(system: ConstrainedPlant, samples: int) -> tuple[float, Callable]:
-    """Return the shortest distance that is safe enough, by bisection, and its controller."""
-    chosen = None
-    low, high = 0, len(DISTANCES)
-    selection = episodes(system, SELECTION_SEEDS, EPISODES)
-    while low < high:
-        number = (low + high) // 2
-        controller = replan(system, DISTANCES[number], samples)
-        returns, violations = controller(*selection)
-        share_violating = np.mean(violations > 0)
-        print(
-            f"  {system.name}, distance {DISTANCES[number]}: {returns.mean():.3f}, "
-            f"{share_violating:.1%} of episodes violate",
-            flush=True,
+def with_feedback(seen: PenalisedPlant, states: np.ndarray, guide: Trajectory) -> Trajectory:
+    """Choose the feedback gains that earn most in simulations with noise.
+
+    The gains of the best plan without noise may be far too large with noise. Others come from
+    models with more curvature for actions, from longer differences, and from halves.
+    """
+    space, (low, high) = seen.observation_space, seen.action_bounds
+    scale = np.concatenate([(space.high - space.low).astype(float), high - low])
+    p, (_, steps, q), m = len(states), guide.actions.shape, states.shape[1]
+    gains = [np.zeros((p, 1, steps, q, m))]
+    for width in DIFFERENCES:
+        found = backward(seen, guide, scale, width)[1].reshape(p, -1, steps, q, m)
+        gains += [found, found / 2.0]
+    gains = np.concatenate(gains, axis=1)
+    c = gains.shape[1]
+    noise = np.random.default_rng(2).standard_normal((SCENARIOS, steps, seen.noise_dimension))
+    rows = np.repeat(np.arange(p), c * SCENARIOS)
+    repeated = np.repeat(gains.reshape(p * c, steps, q, m), SCENARIOS, axis=0)
+    earned = np.zeros(len(rows))
+    for begin in range(0, len(rows), CHUNK):
+        part = slice(begin, begin + CHUNK)
+        numbers_of_scenarios = np.arange(len(rows))[part] % SCENARIOS
+        guided = dataclasses.replace(guide.rows(rows[part]), gains=repeated[part])
+        earned[part], _ = play(
+            seen, states[rows[part]], noise[numbers_of_scenarios], track(seen, guided)
         )
-        if np.sum(violations > 0) <= 1:
-            chosen, high = (DISTANCES[number], controller), number
-        else:
-            low = number + 1
-    if chosen is None:
+    best = np.nan_to_num(earned, nan=-np.inf).reshape(p, c, SCENARIOS).mean(axis=2).argmax(axis=1)
+    return dataclasses.replace(guide, gains=gains[np.arange(p), best])
+
+
+def track(plant: Plant, guide: Trajectory) -> Callable[[np.ndarray, int], np.ndarray]:
+    """Return the controller that follows trajectories with feedback."""
+
+    def controller(states: np.ndarray, step: int) -> np.ndarray:
+        off = states - guide.states[:, step]
+        change = np.einsum("pqm,pm->pq", guide.gains[:, step], off)
+        return np.clip(guide.actions[:, step] + change, *plant.action_bounds)
+
+    return controller
+
+
+def control(
+    system: ConstrainedPlant,
+    distance: float | None,
+    guides: Trajectory,
+    states: np.ndarray,
+    noise: np.ndarray,
+) -> Returns:
+    """Adapt plans to the first states, and play them with feedback."""
+    seen, played = PenalisedPlant(system, distance), []
+    for begin in range(0, len(states), BATCH):
+        first = states[begin : begin + BATCH]
+        guide = polish(seen, first, share(seen, first, guides), LOCAL_AGAIN)
+        guide = with_feedback(seen, first, guide)
+        played.append(play(system, first, noise[begin : begin + BATCH], track(system, guide)))
+    returns, violations = zip(*played, strict=True)
+    return np.concatenate(returns), np.concatenate(violations)
+
+
+def constrained(
+    system: ConstrainedPlant, samples: int, planned: tuple[np.ndarray, np.ndarray]
+) -> tuple[float, Returns]:
+    """Return the best distance that is safe enough, and what is earned with it."""
+    selection = episodes(system, SELECTION_SEEDS, EPISODES)
+    starts, _ = episodes(system, SELECTION_SEEDS, SEARCHED)
+    guides = search(system, FIRST_DISTANCE, samples)
+    found = {}
+    for distance in DISTANCES:
+        seen = PenalisedPlant(system, distance)
+        near = polish(seen, starts, share(seen, starts, guides), LOCAL_FIRST)
+        returns, violations = control(system, distance, near, *selection)
+        number = int(np.sum(violations > 0))
+        print(f"  distance {distance}: {returns.mean():.3f}, {number} violate", flush=True)
+        if number == 0:
+            found[returns.mean()] = (distance, near)
+        if len(found) == SAFE_DISTANCES:
+            break
+    if not found:
         raise SystemExit(f"{system.name}: no distance up to {DISTANCES[-1]} is safe enough")
-    return chosen
+    distance, near = found[max(found)]
+    return distance, control(system, distance, near, *planned)
+
+
+def unconstrained(
+    system: ConstrainedPlant, samples: int, planned: tuple[np.ndarray, np.ndarray]
+) -> Returns:
+    """Return what is earned without regard to the constraints."""
+    return control(system, None, search(system, None, samples), *planned)
 
 
 def numbers(played: Returns) -> dict[str, float]:
@@ -214,19 +282,17 @@ def summary(system: ConstrainedPlant, samples: int) -> dict:
     random = play(system, *many, lambda states, step: rng.uniform(low, high, shape))
     fallback = play(system, *many, lambda states, step: system.fallback_actions(states))
     planned = episodes(system, PLANNED_SEEDS, EPISODES)
-    distance, controller = choose_distance(system, samples)
-    optima = {
-        "unconstrained": replan(system, None, samples)(*planned),
-        "unconstrained, half": replan(system, None, samples // 2)(*planned),
-        "constrained": controller(*planned),
-        "constrained, half": replan(system, distance, samples // 2)(*planned),
-    }
-    results = {"random": random, "fallback": fallback} | optima
+    results = {"random": random, "fallback": fallback}
+    results["unconstrained"] = unconstrained(system, samples, planned)
+    results["unconstrained, half"] = unconstrained(system, samples // 2, planned)
+    distance, results["constrained"] = constrained(system, samples, planned)
+    half, results["constrained, half"] = constrained(system, samples // 2, planned)
     means = {name: float(returns.mean()) for name, (returns, _) in results.items()}
     gap = means["constrained"] - means["fallback"]
     return {
         **{name: numbers(results[name]) for name in results if "half" not in name},
         "distance": distance,
+        "distance_with_half_the_samples": half,
         "half_the_samples": {
             name: (means[name] - means[f"{name}, half"]) / gap
             for name in ("unconstrained", "constrained")
@@ -238,11 +304,12 @@ def summary(system: ConstrainedPlant, samples: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--systems", nargs="+", default=["all"])
-    parser.add_argument("--samples", type=int, default=SAMPLES)
+    parser.add_argument("--samples", type=int, help="instead of those that a system needs")
     parser.add_argument("--out", type=pathlib.Path, default=PLACE)
     chosen = parser.parse_args()
     for name in select(chosen.systems):
-        found = {"samples": chosen.samples} | summary(SYSTEMS[name](), chosen.samples)
+        samples = chosen.samples or SAMPLES.get(name, DEFAULT_SAMPLES)
+        found = {"samples": samples} | summary(SYSTEMS[name](), samples)
         print(name, json.dumps(found), flush=True)
         stored = json.loads(chosen.out.read_text())["systems"] if chosen.out.exists() else {}
         stored[name] = found
