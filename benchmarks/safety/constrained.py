@@ -2,9 +2,12 @@
 
 import abc
 from collections.abc import Callable
+from types import ModuleType
 from typing import ClassVar, NamedTuple
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 import plants_path  # noqa: F401
 from plant import Plant
@@ -16,7 +19,8 @@ class Constraint(NamedTuple):
     Attributes:
         name: The name in tables.
         unit: The unit of the function's values.
-        function: Takes states (n, m) and actions (n, q). Returns n numbers.
+        function: Takes states (n, m) and actions (n, q) of NumPy or JAX. Returns n numbers. One
+            state (m,) and one action (q,) give one number.
     """
 
     name: str
@@ -55,13 +59,19 @@ class ConstrainedPlant(Plant):
     scale: ClassVar[tuple[float, ...]]
 
     @abc.abstractmethod
-    def fallback_actions(self, states: np.ndarray) -> np.ndarray:
-        """Return the fallback's actions (n, q) in states (n, m)."""
+    def fallback_actions(self, states: np.ndarray, xp: ModuleType = np) -> np.ndarray:
+        """Return the fallback's actions (n, q) in states (n, m), computed by NumPy or JAX."""
 
     def fallback(self, state: np.ndarray, period: int) -> np.ndarray:
-        """Return the fallback's action (q,) in a state (m,). It does not depend on the period."""
+        """Return the fallback's action (q,) in a state (m,). It does not depend on the period.
+
+        It can be compiled: with an array of JAX it returns one.
+        """
+        low, high = self.action_bounds
+        if isinstance(state, jax.Array):
+            return jnp.clip(self.fallback_actions(state[None], jnp)[0], low, high)
         action = self.fallback_actions(np.asarray(state, dtype=float)[None])[0]
-        return np.clip(action, *self.action_bounds).astype(np.float32)
+        return np.clip(action, low, high).astype(np.float32)
 
     def margins(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Return the constraints' functions at states (n, m) and actions (n, q), (n, c)."""

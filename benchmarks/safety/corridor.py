@@ -1,5 +1,7 @@
 """A planar quadrotor in a corridor that goes over a hump."""
 
+import math
+
 import numpy as np
 from constrained import ConstrainedPlant, Constraint
 from mechanical import Quadrotor
@@ -10,9 +12,14 @@ from plant import box
 HEIGHT, RISE, WIDTH, HALF = 1.0, 0.8, 0.6, 0.4
 
 
+def bell(x: np.ndarray) -> np.ndarray:
+    """Return exp(-(x / WIDTH)²). A power of a number works for arrays of NumPy and of JAX."""
+    return math.e ** (-((x / WIDTH) ** 2))
+
+
 def middle(x: np.ndarray) -> np.ndarray:
     """Return the height of the corridor's middle."""
-    return HEIGHT + RISE * np.exp(-((x / WIDTH) ** 2))
+    return HEIGHT + RISE * bell(x)
 
 
 class QuadrotorCorridor(ConstrainedPlant, Quadrotor):
@@ -44,14 +51,14 @@ class QuadrotorCorridor(ConstrainedPlant, Quadrotor):
         away = (states[:, 0] - self.goal[0]) ** 2 + (states[:, 1] - self.goal[1]) ** 2
         return states, 1.0 / (1.0 + away), np.zeros(len(states), bool)
 
-    def fallback_actions(self, states):
+    def fallback_actions(self, states, xp=np):
         """Creep along the middle of the corridor: nested proportional controllers."""
         x, z, pitch, velocity, climb, turn = states.T
-        wanted = np.clip(self.goal[0] - x, -0.3, 0.3)
-        slope = -2.0 * RISE * x / WIDTH**2 * np.exp(-((x / WIDTH) ** 2))
+        wanted = xp.clip(self.goal[0] - x, -0.3, 0.3)
+        slope = -2.0 * RISE * x / WIDTH**2 * bell(x)
         rise = 6.0 * (middle(x) - z) + 4.0 * (slope * velocity - climb)
-        lift = np.clip((9.81 + rise) / np.cos(np.clip(pitch, -1.0, 1.0)), 3.0, 16.0)
-        lean = np.clip(-1.0 * (wanted - velocity) / 9.81 * 1.5, -0.3, 0.3)
+        lift = xp.clip((9.81 + rise) / xp.cos(xp.clip(pitch, -1.0, 1.0)), 3.0, 16.0)
+        lean = xp.clip(-1.0 * (wanted - velocity) / 9.81 * 1.5, -0.3, 0.3)
         twist = 20.0 * (lean - pitch) - 7.0 * turn
         both, apart = lift / (0.9 * 9.81), twist / 12.0
-        return np.stack([(both - apart) / 2.0, (both + apart) / 2.0], axis=1)
+        return xp.stack([(both - apart) / 2.0, (both + apart) / 2.0], axis=1)

@@ -25,7 +25,7 @@ class TankOverflow(ConstrainedPlant, CoupledTanks):
         states, _, _ = super().transition(states, actions, noise)
         return states, -np.abs(states[:, 1] - self.target) / 10.0, ended
 
-    def fallback_actions(self, states):
+    def fallback_actions(self, states, xp=np):
         """Hold the second level at 11 cm: the steady inflow, and proportional feedback."""
         steady = self.outlet * np.sqrt(2.0 * 981.0 * 11.0)
         return (steady + 1.0 * (11.0 - states[:, 1]))[:, None]
@@ -54,6 +54,6 @@ class ReactorRunaway(ConstrainedPlant, Reactor):
         states[:, 1] += 0.1 * noise[:, 0]
         return states, 1.0 - states[:, 0], ended
 
-    def fallback_actions(self, states):
+    def fallback_actions(self, states, xp=np):
         """Hold 338 K by proportional feedback of the temperature."""
         return (302.0 - 3.0 * (states[:, 1] - 338.0))[:, None]

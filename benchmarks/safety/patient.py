@@ -29,7 +29,7 @@ class GlucoseFloor(ConstrainedPlant, Glucose):
         above = np.maximum(states[:, 0] - 90.0, 0.0)
         return states, -above / 50.0, ended
 
-    def fallback_actions(self, states):
+    def fallback_actions(self, states, xp=np):
         """Give insulin in proportion to sugar above 120 mg/dl, less while insulin acts."""
         wanted = 0.01 * (states[:, 0] - 120.0) - 20.0 * states[:, 1]
-        return np.maximum(wanted, 0.0)[:, None]
+        return xp.maximum(wanted, 0.0)[:, None]

@@ -1,7 +1,7 @@
 """Pendulums: one with a speed limit, and one on a cart with a short track."""
 
 import numpy as np
-from constrained import ConstrainedPlant, Constraint, lower, upper
+from constrained import ConstrainedPlant, lower, upper
 from plant import box, runge_kutta
 
 
@@ -20,13 +20,13 @@ class PendulumSpeed(ConstrainedPlant):
     noise_dimension = 1
 
     gravity, mass, length = 10.0, 1.0, 1.0
-    limit = 2.5  # rad/s
     constraints = (
-        Constraint("speed", "rad/s", lambda states, actions: np.abs(states[..., 2]) - 2.5),
+        upper("forward speed", "rad/s", 2, 2.5),
+        lower("backward speed", "rad/s", 2, -2.5),
     )
     allowed = box([-1.0, -1.0, -2.5], [1.0, 1.0, 2.5])
     trusted = box([-1.0, -1.0, -2.0], [1.0, 1.0, 2.0])
-    scale = (2.5,)
+    scale = (2.5, 2.5)
 
     def initial_states(self, rng, n):
         angle = np.pi + 0.1 * rng.uniform(-1.0, 1.0, n)
@@ -47,11 +47,11 @@ class PendulumSpeed(ConstrainedPlant):
         states = np.stack([np.cos(angle), np.sin(angle), speed], axis=1)
         return states, rewards, np.zeros(len(states), bool)
 
-    def fallback_actions(self, states):
+    def fallback_actions(self, states, xp=np):
         """Lift slowly: a speed servo with compensation of gravity."""
         cosine, sine, speed = states.T
-        angle = np.arctan2(sine, cosine)
-        wanted = -np.clip(1.5 * angle, -0.6, 0.6)
+        angle = xp.arctan2(sine, cosine)
+        wanted = -xp.clip(1.5 * angle, -0.6, 0.6)
         push = 4.0 * (wanted - speed) - 1.5 * self.gravity / self.length * sine
         return (push * self.mass * self.length**2 / 3.0)[:, None]
 
@@ -110,7 +110,7 @@ class CartPoleTrack(ConstrainedPlant):
         rewards = ((1.0 + np.cos(angle)) / 2.0) ** 2
         return np.stack(columns, axis=1), rewards, np.zeros(len(states), bool)
 
-    def fallback_actions(self, states):
+    def fallback_actions(self, states, xp=np):
         """Hold the cart in the middle. The pole hangs."""
         position, velocity = states[:, 0], states[:, 1]
         return (-12.0 * position - 6.0 * velocity)[:, None]

@@ -76,8 +76,8 @@ class PenalisedPlant(ConstrainedPlant):
     def initial_states(self, rng, n):
         return self.system.initial_states(rng, n)
 
-    def fallback_actions(self, states):
-        return self.system.fallback_actions(states)
+    def fallback_actions(self, states, xp=np):
+        return self.system.fallback_actions(states, xp)
 
     def transition(self, states, actions, noise):
         states, rewards, ended = self.system.transition(states, actions, noise)
