@@ -122,6 +122,9 @@ def backward(
         free = (~(at_low | at_high)).astype(float)
         solid = solid * free[:, :, None] * free[:, None] + np.eye(q) * (1.0 - free)[:, None]
         right = np.concatenate([g[:, m:, None], h[:, m:, :m]], axis=2) * free[:, :, None]
+        # A tiny share of its size keeps a steep model from being singular in floating point.
+        size = np.abs(solid).max(axis=(1, 2), initial=0.0)
+        solid = solid + 1e-12 * size[:, None, None] * np.eye(q)
         solved = np.linalg.solve(solid, right)
         k, gain = solved[:, :, 0], solved[:, :, 1:]
         back = np.swapaxes(gain, 1, 2)
@@ -150,8 +153,8 @@ def polish(plant: Plant, first: np.ndarray, guide: Trajectory, iterations: int) 
         shares = np.tile(SHARES, p * len(CURVATURES))[:, None, None]
         tried.actions, tried.gains = tried.actions + shares * openings[index], gains[index]
         tried = follow(plant, np.repeat(first, tries, axis=0), tried)
-        choice = tried.returns.reshape(p, tries).argmax(axis=1) + tries * np.arange(p)
-        new = tried.rows(choice)
+        earned = np.nan_to_num(tried.returns, nan=-np.inf).reshape(p, tries)
+        new = tried.rows(earned.argmax(axis=1) + tries * np.arange(p))
         better = new.returns > best.returns
         last_gain = iteration if better.any() else last_gain
         if iteration - last_gain >= len(DIFFERENCES):

@@ -15,13 +15,12 @@ import json
 import math
 import os
 import pathlib
-import signal
-import subprocess
 import sys
 import time
 
 import numpy as np
 from catalogue import PLANTS, select
+from driver import is_complete, parse_setting, play_all, write
 from plant import Plant
 from tasks import TASKS
 
@@ -30,13 +29,6 @@ EVALUATION_SEEDS = 9_000
 EVALUATIONS = 5
 #: Keys of a run that say what it is a run of. The others are its results.
 IDENTITY = ("agent", "label", "plant", "seed", "episodes", "every", "settings")
-
-
-def write(path: pathlib.Path, content: dict) -> None:
-    """Replace a file at once: a crash leaves the old content or the new one."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content) + "\n")
-    part.replace(path)
 
 
 def evaluate(agent, plant: Plant) -> list[float]:
@@ -99,62 +91,6 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
         begin = time.perf_counter()
 
 
-def is_complete(path: pathlib.Path, run: dict) -> bool:
-    """Return whether a run is complete. Another run under the same label is an error."""
-    if not path.exists():
-        return False
-    stored = json.loads(path.read_text())
-    if any(stored[key] != run[key] for key in ("agent", "settings")):
-        stored_settings = f"{stored['agent']} with {stored['settings']}"
-        raise SystemExit(f"label: expected a new one, as {path} is a run of {stored_settings}")
-    return stored["complete"] and all(stored[key] == run[key] for key in IDENTITY)
-
-
-def parse_setting(text: str) -> tuple[str, object]:
-    """Parse ``name=value``. The value is JSON, or else text."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
-
-
-def start(run: dict, path: pathlib.Path) -> subprocess.Popen:
-    """Start a run in a process with one thread. Its messages are in a file beside the run."""
-    from kernelmdp.experiments.trial_worker import single_core_environment
-
-    command = [sys.executable, __file__, "--worker", json.dumps(run), str(path), str(os.getpid())]
-    with path.with_suffix(".log").open("w") as log:
-        return subprocess.Popen(
-            command, stdout=log, stderr=log, env=os.environ | single_core_environment()
-        )
-
-
-def play_all(runs: list[tuple[dict, pathlib.Path]], jobs: int) -> int:
-    """Play runs, at most ``jobs`` at once. Return how many failed."""
-    # A terminated driver ends its runs too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    waiting, running, failed, ended = list(runs), [], 0, 0
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                run, path = waiting.pop(0)
-                running.append((start(run, path), path))
-            time.sleep(0.5)
-            for process, path in [each for each in running if each[0].poll() is not None]:
-                running.remove((process, path))
-                ended += 1
-                failed += process.returncode != 0
-                state = "done" if process.returncode == 0 else f"failed, see {path.stem}.log"
-                print(f"{ended}/{len(runs)} {path.parent.name}/{path.stem}: {state}", flush=True)
-    finally:
-        for process, _ in running:
-            process.terminate()
-    return failed
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--worker"]:
         play(json.loads(sys.argv[2]), pathlib.Path(sys.argv[3]), int(sys.argv[4]))
@@ -183,9 +119,9 @@ def main() -> None:
         run = dict(zip(IDENTITY, values, strict=True))
         path = chosen.out / label / f"{plant}-{seed}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not is_complete(path, run):
+        if not is_complete(path, run, IDENTITY):
             runs.append((run, path))
-    raise SystemExit(1 if play_all(runs, chosen.jobs) else 0)
+    raise SystemExit(1 if play_all(__file__, runs, chosen.jobs) else 0)
 
 
 if __name__ == "__main__":
