@@ -1,8 +1,8 @@
 """Does the guarantee of safe plans on grids hold, how conservative is it, and what does it cost?
 
-Run it: ``python benchmarks/safety/grid.py heater --runs 200``. Every run has its own truth. Rows are
-appended to ``benchmarks/safety/results/<system>.csv`` as they come. Run it again to add the runs
-that are missing. ``--report`` prints the summary of what is stored.
+Run it: ``python benchmarks/safety/grid.py heater --runs 200``. Every run has its own truth. Rows
+are appended to ``benchmarks/safety/results/<system>.csv`` as they come. Run it again to add the
+runs that are missing. ``--report`` prints the summary of what is stored.
 
 - heater: one coordinate, a smooth nonlinear transition in the RKHS of a linear and an SE kernel.
 - cart: position and speed, a linear kernel, a limit of the speed.

@@ -117,12 +117,6 @@ class AgentConfig(Settings):
         "What the risk is for: 'learning' (all episodes together), a number of episodes, which "
         "then share it equally, or 'episode' (each one).",
     )
-    at_least: float | None = setting(
-        None,
-        "A share of the fallback's return, below which no episode may fall in expectation. The "
-        "default is no such limit.",
-    )
-
     def __post_init__(self) -> None:
         self.check_safety()
         if self.pessimism is not None and not (
@@ -143,11 +137,7 @@ class AgentConfig(Settings):
             ArgumentError: If one of them is invalid, or needs another one that is missing.
         """
         RiskBudget(self.risk, self.risk_for)
-        share = self.at_least
-        if share is not None and not (math.isfinite(share) and 0 <= share <= 1):
-            raise ArgumentError("at_least", "a share between 0 and 1", share)
-        needs_fallback = share is not None or self.first_episode == "fallback"
-        if self.fallback is None and needs_fallback:
+        if self.fallback is None and self.first_episode == "fallback":
             raise ArgumentError("fallback", "a controller to fall back to", None)
 
     @property

@@ -83,7 +83,6 @@ THEOREMS = (THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4, THEOREM_5)
 #: Settings that no assumption reads, and why none has to.
 UNRELATED_SETTINGS = {
     "agent.confidence": "its fields are settings of their own",
-    "agent.at_least": "it is part of plans with a fallback",
     "agent.pessimism": "it changes predict, and no episode",
     "confidence.setting": "it chooses the theorem",
     "confidence.gain": "β is valid with either gain (math B9)",
