@@ -26,8 +26,10 @@ def allowed_risk(agent: Any) -> float:
         agent: The agent.
 
     Returns:
-        The probability.
+        The probability; 0 without constraints, where no planner asks for it.
     """
+    if not agent.problem.constraints:
+        return 0.0
     budget = RiskBudget(agent.config.risk, agent.config.risk_for)
     return budget.allowed(agent.episode + 1, spent=agent.totals.get(SPENT_RISK, 0.0))
 

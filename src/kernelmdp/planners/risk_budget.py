@@ -7,6 +7,7 @@ episode gets a share of the risk. What an episode does not use is left to the ne
 
 import dataclasses
 import math
+from typing import Any
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import integer
@@ -28,11 +29,11 @@ class RiskBudget:
     Raises:
         ArgumentError: If the risk is not between 0 and 1.
 
-    >>> RiskBudget(0.1, 10).allowed(2, spent=0.005)
+    >>> round(RiskBudget(0.1, 10).allowed(2, spent=0.005), 4)
     0.015
     """
 
-    risk: float
+    risk: Any
     episodes: str | int = "learning"
 
     def __post_init__(self) -> None:
