@@ -117,6 +117,7 @@ class AgentConfig(Settings):
         "What the risk is for: 'learning' (all episodes together), a number of episodes, which "
         "then share it equally, or 'episode' (each one).",
     )
+
     def __post_init__(self) -> None:
         self.check_safety()
         if self.pessimism is not None and not (
