@@ -60,12 +60,17 @@ shelf-sac: .venv-shelf/.installed
 	.venv-shelf/bin/python benchmarks/shelf/sac.py --out $(SHELF_OUT) $(SAC)
 	.venv-shelf/bin/python benchmarks/shelf/table.py $(SHELF_OUT)
 
+# SafeOpt beside GP-UCRL with constraints, H = 1.
+.PHONY: safeopt
+safeopt: .venv-safeopt/.installed
+	.venv-safeopt/bin/python benchmarks/safety/safeopt_study.py
+
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 	! grep -rlE '<(script|img|link)[^>]+(src|href)="https?:' site  # nothing comes from the network
 
 # The pictures of README and site are committed, small; this draws them again, in some ten minutes.
-EXAMPLES := regret table lqr bandit pendulum_v1 pricing ask_tell
+EXAMPLES := regret table lqr bandit pendulum_v1 pricing ask_tell safe_oven
 figures: $(VENV)/.installed
 	for name in point kernels inside; do $(VENV)/bin/python docs/figures/$$name.py || exit 1; done
 	for name in $(EXAMPLES); do \
@@ -130,5 +135,12 @@ $(PEER)/.installed: benchmarks/compare/requirements.txt
 	.venv-pcgym/bin/python -m pip install $(PIP_FLAGS) --no-deps -r benchmarks/shelf/requirements-pcgym-only.txt
 	touch $@
 
+# SafeOpt comes without its dependencies: its own choice of versions does not install.
+.venv-safeopt/.installed: benchmarks/safety/requirements-safeopt.txt pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-safeopt
+	.venv-safeopt/bin/python -m pip install $(PIP_FLAGS) -c constraints.txt -e .
+	.venv-safeopt/bin/python -m pip install $(PIP_FLAGS) --no-deps -r benchmarks/safety/requirements-safeopt.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(BENCH) $(PEER) $(SHELF_VENVS) dist site demo.png
+	rm -rf $(VENV) $(BENCH) $(PEER) $(SHELF_VENVS) .venv-safeopt dist site demo.png

@@ -19,6 +19,7 @@ EXAMPLES = {
         "what was fitted: independent",
     ),
     "pricing.py": (("--episodes", "1", "--agents", "psrl"), "optimum 6.33"),
+    "safe_oven.py": (("--episodes", "2"), "violations 0"),
     "regret.py": (("--episodes", "1"), "covered by the confidence sets of Theorem 1"),
     "swing_up.py": (("--episodes", "1", "--smooth", "--agents", "psrl"), "optimum of 276"),
     "table.py": (("--episodes", "1"), "dirichlet-psrl regret"),

@@ -30,7 +30,7 @@ ORDER = [
     ["priors"],
     ["learners", "planners"],
     ["agents", "theory", "envs"],
-    ["classics"],
+    ["classics", "export"],
     ["experiments"],
     ["report"],
     ["cli"],
@@ -115,6 +115,7 @@ def test_imports_point_downward(path):
         ("planners/grid_planner.py", "from kernelmdp.confidence import sets", ["confidence"]),
         ("experiments/run.py", "from kernelmdp.report import read", ["report"]),
         ("agents/psrl.py", "from kernelmdp.envs import make", ["envs"]),
+        ("agents/agent.py", "from kernelmdp.export import controller_of", ["export"]),
         ("learners/fitted_kernels.py", "from kernelmdp.planners import Planner", ["planners"]),
     ],
 )

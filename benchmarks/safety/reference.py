@@ -7,7 +7,8 @@ the iterative linear-quadratic regulator improves the plans and adds feedback. O
 gains, those count that earn most in simulations with noise. The unconstrained optimum ignores the
 constraints. The constrained optimum pays for violations in its plans, and keeps a distance from the
 limits, because noise moves the state away from the plan. Of a list of distances, the one counts
-that earns most, among those with which none of the 200 selection episodes has a violation.
+that earns most, among those with which none of the 200 selection episodes has a violation. If there
+is none, the one with the fewest violations counts.
 Its numbers are from 200 other episodes, those of ``env.reset(seed=...)``. Everything is done with
 half as many samples too: the difference says how far the search has converged. The result is in
 ``reference.json``.
@@ -31,7 +32,8 @@ from systems import SYSTEMS, select
 PLACE = pathlib.Path(__file__).parent / "reference.json"
 COMMAND = ".venv/bin/python benchmarks/safety/reference.py"
 #: Action sequences in an iteration of the cross-entropy method. The reactor is cheap, and unstable.
-DEFAULT_SAMPLES, SAMPLES = 64, {"reactor-runaway": 256}
+#: On the cart-pole, 64 sequences found plans of 24 and 256 plans of 29.
+DEFAULT_SAMPLES, SAMPLES = 64, {"reactor-runaway": 256, "cart-pole-track": 256}
 #: Episodes of random play and of the fallback, and of each planner. Seeds of the planners'
 #: episodes, of those that choose the distance, and of the others begin at fixed numbers.
 MANY, EPISODES = 1_000, 200
@@ -41,7 +43,7 @@ SEARCHED = 4
 #: Iterations of the local search for the first plan and for another start.
 LOCAL_FIRST, LOCAL_AGAIN = 30, 6
 #: Systems that are too unstable to follow a plan: the local search improves it at every step.
-REPLANNED, LOCAL_STEP = ("cart-pole-track",), 2
+REPLANNED, LOCAL_STEP = ("cart-pole-track",), 6
 #: Plans that are kept of the search, and noise sequences on which feedback gains are compared.
 KEPT, SCENARIOS = 24, 24
 #: Episodes that are planned together. More do not fit into the cache.
@@ -251,7 +253,7 @@ def constrained(
     selection = episodes(system, SELECTION_SEEDS, EPISODES)
     starts, _ = episodes(system, SELECTION_SEEDS, SEARCHED)
     guides = search(system, FIRST_DISTANCE, samples)
-    found = {}
+    found, fewest = {}, (EPISODES + 1, None)
     # Replanning is slow, so that only some distances are tried, and the first safe one counts.
     replanned = system.name in REPLANNED
     for distance in DISTANCES[4::2] if replanned else DISTANCES:
@@ -262,11 +264,13 @@ def constrained(
         print(f"  distance {distance}: {returns.mean():.3f}, {number} violate", flush=True)
         if number == 0:
             found[returns.mean()] = (distance, near)
+        if number < fewest[0]:
+            fewest = number, (distance, near)
         if len(found) == (1 if replanned else SAFE_DISTANCES):
             break
-    if not found:
-        raise ValueError(f"{system.name}: no distance up to {DISTANCES[-1]} is safe enough")
-    distance, near = found[max(found)]
+    # Where no distance is safe enough, the one with the fewest violations counts. The table shows
+    # the share of violating episodes.
+    distance, near = found[max(found)] if found else fewest[1]
     return distance, control(system, distance, near, *planned)
 
 
@@ -327,11 +331,7 @@ def main() -> None:
     chosen = parser.parse_args()
     for name in select(chosen.systems):
         samples = chosen.samples or SAMPLES.get(name, DEFAULT_SAMPLES)
-        try:
-            found = {"samples": samples} | summary(SYSTEMS[name](), samples)
-        except ValueError as error:
-            print(error, flush=True)
-            continue
+        found = {"samples": samples} | summary(SYSTEMS[name](), samples)
         print(name, json.dumps(found), flush=True)
         stored = json.loads(chosen.out.read_text())["systems"] if chosen.out.exists() else {}
         stored[name] = found

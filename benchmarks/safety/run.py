@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 import gymnasium
 import plants_path  # noqa: F401
-from constrained import ConstrainedPlant
+from constrained import ConstrainedPlant, Constraint
 from driver import is_complete, parse_setting, play_all, write
 from systems import SYSTEMS, select
 
@@ -35,7 +35,7 @@ VARIANTS = ("safe", "unconstrained", "penalty", "fallback")
 #: Keys of a run that say what it is a run of. The others are its results.
 IDENTITY = ("agent", "variant", "label", "system", "seed", "episodes", "penalty", "settings")
 #: Columns of an agent's row that are kept, by the name in the file. Agents without them give NaN.
-COLUMNS = {"fallback_share": "fallback_share", "predicted_risk": "predicted_risk"}
+COLUMNS = {"fallback_share": "fallback_share", "predicted_risk": "planned_risk"}
 #: The first seed of the fallback's episodes. Runs have a thousand each.
 FALLBACK_SEEDS = 20_000
 
@@ -77,7 +77,12 @@ def safety_settings(system: ConstrainedPlant) -> dict:
     def as_box(space: gymnasium.spaces.Box) -> km.Box:
         return km.Box(low=space.low.astype(float), high=space.high.astype(float))
 
-    functions = [each.function for each in system.constraints]
+    def of_states(constraint: Constraint) -> km.mdp.Constraint:
+        return km.mdp.Constraint(
+            lambda states: constraint.function(states, None), constraint.name, constraint.unit
+        )
+
+    functions = [of_states(each) for each in system.constraints]
     constraints = functions if system.allowed is None else [as_box(system.allowed)]
     return {"constraints": constraints, "fallback": (system.fallback, as_box(system.trusted))}
 
@@ -89,7 +94,7 @@ def agent_rows(run: dict, system: ConstrainedPlant, recorded: RecordedSystem) ->
 
     settings = {"horizon": system.horizon} | run["settings"]
     if run["variant"] == "safe":
-        settings = {"risk": 0.01} | safety_settings(system) | settings
+        settings = {"risk": 0.01, "risk_for": "episode"} | safety_settings(system) | settings
     agent = AGENTS[run["agent"]](recorded, seed=run["seed"], **settings)
     yield from interact(agent, run["episodes"])
 

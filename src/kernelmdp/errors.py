@@ -168,3 +168,11 @@ class ObservationWarning(UserWarning):
     >>> issubclass(ObservationWarning, UserWarning)
     True
     """
+
+
+class SafetyWarning(UserWarning):
+    """Something that the safety of a run rests on did not hold.
+
+    >>> issubclass(SafetyWarning, UserWarning)
+    True
+    """

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernelmdp as km
-from kernelmdp.errors import ArgumentError
+from kernelmdp.errors import ArgumentError, SafetyWarning
 from kernelmdp.experiments import RunConfig, audit, interact, run
 from kernelmdp.planners.risk_budget import RiskBudget
 
@@ -53,6 +53,32 @@ def test_coverage_names_what_is_missing():
     assert not km.PSRL("rkhs", constraints="state <= 0.8", seed=0).safety.covered
 
 
+def test_a_trusted_set_that_is_a_function_is_not_covered():
+    """Between the corners of a cell it is not known."""
+    function = (brake, lambda s: abs(s[:, 0]) <= 0.6)
+    agent = km.GPUCRL("rkhs", fallback=function, seed=0, **SAFE)
+    assert any("trusted set is a function" in reason for reason in agent.safety.reasons)
+    stay = (lambda s, h: 0.0 * s, lambda s: s[:, 0] <= 1)
+    table = km.GPUCRL("riverswim", constraints="state <= 3", fallback=stay, seed=0)
+    assert not any("trusted set" in reason for reason in table.safety.reasons)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "jumps"), [("se(1.0)", True), ("periodic(1.0, 2.0)[0] * se(1.0)[1]", False)]
+)
+def test_means_that_may_jump_where_an_angle_ends_are_not_covered(kernel, jumps):
+    """A cell across the seam is bounded from its node, which is at one end."""
+    problem = km.Problem.from_spaces(
+        states=km.Box([-1.0], [1.0], periodic=[0]),
+        actions=km.Box([-1.0], [1.0]),
+        horizon=3,
+    )
+    kernels = {"reward_kernel": kernel, "transition_kernel": kernel}
+    limit = km.mdp.Constraint(lambda s: s[:, 0] - 0.8, slope=1.0)
+    agent = km.GPUCRL(problem, constraints=limit, planner="grid", seed=0, **kernels)
+    assert any("may jump" in reason for reason in agent.safety.reasons) == jumps
+
+
 def test_a_plan_beyond_the_risk_is_not_covered():
     agent = km.GPUCRL("rkhs", seed=0, **SAFE)  # nothing is known, and there is no fallback
     list(interact(agent, 1))
@@ -61,7 +87,8 @@ def test_a_plan_beyond_the_risk_is_not_covered():
 
 def test_a_fallback_that_leaves_its_set_is_noticed():
     agent = km.GPUCRL("rkhs", fallback=(brake, km.Box([-0.05], [0.05])), seed=0, **SAFE)
-    list(interact(agent, 2))
+    with pytest.warns(SafetyWarning, match="left its trusted set, from"):
+        list(interact(agent, 2))
     assert any("left its trusted set" in reason for reason in agent.safety.reasons)
 
 
@@ -95,8 +122,12 @@ def test_predict_keeps_the_constraints():
             "a trusted set that keeps the constraints",
         ),
         (
-            {"constraints": "state <= 0.5", "planner": "mpc"},
-            "planner: expected a planner that keeps constraints: safe-grid",
+            {"constraints": lambda s, a: 0.5 - a[:, 0], "fallback": (brake, TRUSTED)},
+            "fallback: expected actions that keep the constraints in trusted states",
+        ),
+        (
+            {"constraints": "state <= 0.5", "planner": "certified"},
+            "planner: expected a planner that keeps constraints: safe-grid or safe-mpc",
         ),
     ],
 )

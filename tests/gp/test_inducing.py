@@ -198,3 +198,23 @@ def shape_of(shape, output):
         shape.angular,
         shape.angles,
     )
+
+
+def test_deviations_are_finite_where_the_noise_is_tiny():
+    # I − A⁻¹ has eigenvalues near 0, and A⁻¹ is wrong by more than the slack.
+    line = np.linspace(-1, 1, 400)[:, None]
+    kernels = ARDKernels(
+        lengthscales=jnp.array([[0.7]]),
+        signal=jnp.array([1.0]),
+        noise=jnp.array([1e-6]),
+        angular=jnp.zeros(1),
+        angles=(),
+    )
+    posterior = inducing_posterior(
+        kernels, line[::4], np.ones(100), line, np.sin(line), scalar=True, block=100
+    )
+    deviations = np.asarray(posterior.predict(jnp.asarray(line))[1])
+    assert np.isfinite(deviations).all()
+    assert deviations.max() < 1e-2
+    far = np.asarray(posterior.predict(jnp.array([[8.0]]))[1])
+    np.testing.assert_allclose(far, 1.0, rtol=1e-6)

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
-from kernelmdp.mdp.constraints import (
-    Constraint,
-    Limit,
-    Violation,
-    as_constraints,
-    require_allowed,
-    require_possible,
-)
+from kernelmdp.mdp.constraint_parsing import as_constraints, require_possible
+from kernelmdp.mdp.constraints import Constraint, Limit, Violation, require_allowed
 
 STATES = km.Box([0.0, -5.0], [100.0, 5.0])
 ACTIONS = km.Box([0.0], [1.0])

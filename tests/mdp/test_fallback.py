@@ -7,9 +7,13 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError, ShapeError
-from kernelmdp.mdp.constraints import Violation, as_constraints
-from kernelmdp.mdp.fallback import PID, ExcitedPolicy, Fallback, as_fallback
+from kernelmdp.mdp.constraint_parsing import as_constraints
+from kernelmdp.mdp.constraints import Violation
+from kernelmdp.mdp.fallback import Fallback, as_fallback
+from kernelmdp.mdp.first_policies import ExcitedPolicy
+from kernelmdp.mdp.pid import PID
 from kernelmdp.mdp.policy import PolicyPlayer
+from kernelmdp.mdp.trusted_set import as_trusted
 
 BOX = km.Box([-1.0], [1.0])
 SPACES = {"states": BOX, "actions": BOX}
@@ -81,6 +85,7 @@ def test_excitation_is_small_and_only_in_trusted_states():
         (lambda s, h: jnp.zeros(2), ShapeError, "actions of 1 numbers"),
         (lambda s: s, ArgumentError, r"a function f\(state, period\) -> action"),
         (3, ArgumentError, r"a function f\(state, period\) -> action, a Policy"),
+        ((lambda s, h: s, 3), ArgumentError, "a trusted set: a Domain or a function, got 3"),
         ((lambda s, h: s, lambda s: s[:, 0] > 9), ArgumentError, "a trusted set with some states"),
         (
             (lambda s, h: s, km.Box([0.0, 0.0], [1.0, 1.0])),
@@ -98,6 +103,39 @@ def test_a_trusted_set_keeps_the_constraints():
     violation = Violation(as_constraints("state <= 0.5", **SPACES), 1)
     with pytest.raises(ArgumentError, match="a trusted set that keeps the constraints"):
         as_fallback((lambda s, h: 0 * s, km.Box([0.0], [0.6])), violation=violation, **SPACES)
+
+
+@pytest.mark.parametrize("trusted", [km.Box([0.0], [0.6]), lambda s: s[:, 0] > 0.2])
+def test_trusted_actions_keep_the_constraints(trusted):
+    """The action 0.7 breaks s + a <= 1 in trusted states above 0.3."""
+    violation = Violation(as_constraints(lambda s, a: s[:, 0] + a[:, 0] - 1.0, **SPACES), 1)
+    with pytest.raises(ArgumentError, match="actions that keep the constraints in trusted states"):
+        as_fallback((lambda s, h: 0.7 + 0 * s, trusted), violation=violation, **SPACES)
+    gentle = (lambda s, h: 0 * s, trusted)
+    assert as_fallback(gentle, violation=violation, **SPACES) is not None
+    # Elsewhere nothing is claimed of the fallback.
+    assert as_fallback(lambda s, h: 0.7 + 0 * s, violation=violation, **SPACES) is not None
+
+
+def test_domains_decide_whole_cells():
+    """Cells [-0.5, 0.5] and [0.5, 1.5] of one coordinate, and a point inside the first."""
+    corners = np.array([[-0.5, 0.5], [0.5, 1.5]])[:, :, None]
+    box = as_trusted(km.Box([-0.6], [0.6]))
+    assert box.covers(corners).tolist() == [True, False]
+    assert box.touches(corners).tolist() == [True, True]
+    inner = as_trusted(km.Box([-0.1], [0.1]))
+    assert inner.touches(corners).tolist() == [True, False]
+    points = as_trusted(km.FiniteSet([[-0.5], [0.2], [0.5]]))
+    assert points.touches(corners).tolist() == [True, True]
+    assert not points.covers(corners).any()  # both corners of the first, and not all between
+
+
+def test_an_error_of_a_function_is_one_sentence():
+    def broken(state, period):
+        raise KeyError("gain")
+
+    with pytest.raises(ArgumentError, match="KeyError: 'gain'"):
+        as_fallback(broken, **SPACES)
 
 
 def test_leaving_has_a_probability():

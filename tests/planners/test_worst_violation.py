@@ -22,14 +22,15 @@ from kernelmdp.mdp import (
     Prediction,
     rollout,
 )
-from kernelmdp.mdp.constraints import Constraint, Violation, as_constraints
+from kernelmdp.mdp.constraint_parsing import as_constraints
+from kernelmdp.mdp.constraints import Constraint, Violation
 from kernelmdp.mdp.fallback import Fallback, as_fallback
 from kernelmdp.mdp.noise import Uniform
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.planners import GridPlanner, SafeGridPlanner
 from kernelmdp.planners.state_cells import StateCells
-from kernelmdp.planners.worst_violation import violation_bound
+from kernelmdp.planners.worst_violation import broken_points, cell_facts, violation_bound
 
 BOX = km.Box([-1.0], [1.0])
 NOISE = Gaussian(0.1)
@@ -96,6 +97,38 @@ def test_expectations_are_rounded_up_and_close(noise, periodic):
     exact = table[np.asarray(cells.index(outcomes))].reshape(len(means), -1).mean(axis=1)
     assert (ours >= exact - 1e-3).all()
     assert np.mean(ours - exact) < (0.25 if size < 0.2 else 0.05)
+
+
+@pytest.mark.parametrize("slope", [None, 1.0])
+def test_a_cell_across_the_seam_is_checked_on_both_sides(slope):
+    """Angles beyond 3.1 are forbidden, between the corners of the cell of -π."""
+    states = km.Box([-np.pi, -1.0], [np.pi, 1.0], periodic=[0])
+    cells = StateCells(StateGrid(states, (8, 3), NOISE), 2)
+    assert (cells.corners[0] == cells.grid.nodes).all()
+    assert (np.abs(cells.corners[..., 0]) <= np.pi).all()
+    limits = as_constraints("state[0] <= 3.1", states=states, actions=BOX)
+    if slope is not None:
+        limits = (Constraint(lambda s: s[:, 0] - 3.1, "angle", slope=slope),)
+    facts = cell_facts(cells, Violation(limits, 2), None)
+    first = cells.grid.nodes[:, 0] == -np.pi
+    assert np.asarray(facts.broken)[first].all()
+    assert not np.asarray(facts.broken)[np.abs(cells.grid.nodes[:, 0]) < 2].any()
+    on_actions = (Constraint(lambda s, a: s[:, 0] - 3.1 + 0 * a[:, 0], "angle", slope=slope),)
+    pairs = np.asarray(broken_points(cells, Violation(on_actions, 2), jnp.zeros((2, 1))))
+    assert pairs[first].all()
+
+
+def test_a_trusted_box_that_ends_at_the_seam():
+    """The cell of -π has states that are not trusted, between corners that are."""
+    states = km.Box([-np.pi], [np.pi], periodic=[0])
+    cells = StateCells(StateGrid(states, (8,), NOISE), 2)
+    limits = as_constraints("state <= 3.1", states=states, actions=BOX)
+    fallback = Fallback(None, km.Box([-3.1], [3.1]))
+    facts = cell_facts(cells, Violation(limits, 1), fallback)
+    assert facts.inside.tolist() == [False] + [True] * 7
+    assert facts.touched.all()
+    near = Fallback(None, km.Box([3.0], [3.1]))  # in the part of the first cell beyond the seam
+    assert cell_facts(cells, Violation(limits, 1), near).touched.tolist() == [True] + [False] * 7
 
 
 def test_the_closed_form_of_one_period():
@@ -231,7 +264,7 @@ def test_a_trusted_fallback_acts_where_nothing_is_known():
     plan = planned(made(Family(0.9, 0.4, 3.0)), risk=0.05, fallback=fallback)
     assert plan.risk([0.0]) == 0.0
     assert plan.policy([0.0], 0) == -1.0
-    assert plan.fallback_acts(np.array([[0.0], [0.29], [0.1]])).all()
+    assert plan.fallback_acts(np.array([[0.0], [0.29], [0.1]]), np.zeros((3, 1))).all()
     # The cell of 0.3 is cut by the border of the trusted set, and the state decides.
     assert plan.risk([0.299]) == 0.0
     assert plan.risk([0.301]) == 1.0
@@ -248,6 +281,22 @@ def test_in_trusted_states_the_risk_is_always_kept(radius):
     fallback = braking(km.Box([-1.0], [0.25]))
     plan = planned(made(Family(0.9, 0.4, radius)), risk=0.03, fallback=fallback)
     assert max(plan.risk([s]) for s in np.linspace(-1, 0.25, 26)) <= 0.03 + 1e-12
+
+
+def test_every_state_keeps_the_bound_of_its_cell():
+    """Also where a cell is trusted in part, and the fallback is worth more there, at more risk."""
+    trusted = km.Box([-1.0], [0.31])
+    policy = as_fallback(lambda s, h: 0.37 + 0 * s, states=BOX, actions=BOX).policy
+    fallback = Fallback(policy, trusted, leaves=0.02)
+    plan = planned(made(Family(0.5, 0.5, 0.02)), actions=2, risk=0.2, gain=0.5, fallback=fallback)
+    safe, states = plan.policy, jnp.linspace(-1, 1, 2001)[:, None]
+    cells = safe.risk_bound.cells.index(states)
+    acted = False
+    for period in range(4):
+        _, _, risks, acts = safe.choose(safe.reset(2001), states, jnp.asarray(period))
+        assert (risks <= safe.risks.worst[period][cells] + 1e-12).all()
+        acted |= bool(acts[(states[:, 0] > 0.28) & (states[:, 0] < 0.31)].any())
+    assert acted
 
 
 def test_without_trust_the_fallback_acts_when_all_is_equally_unsafe():

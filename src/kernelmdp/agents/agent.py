@@ -13,12 +13,13 @@ import jax
 import numpy as np
 
 from kernelmdp.agents.config import AgentConfig, signature_with
+from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
 from kernelmdp.agents.evidence import evidence_of
 from kernelmdp.agents.promise import DRAWS, Promise
-from kernelmdp.agents.safety import allowed_risk, first_plan, spend_risk
-from kernelmdp.agents.saving import description_of, load_agent, save_agent
-from kernelmdp.agents.system import as_system, checked_state
+from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
+from kernelmdp.agents.saving import description_of, export_agent, load_agent, save_agent
+from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
@@ -26,7 +27,8 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.constraints import require_allowed
-from kernelmdp.mdp.episode import checked_episode, checked_step, recorded_episode
+from kernelmdp.mdp.episode import checked_step, recorded_episode
+from kernelmdp.mdp.measured_cost import told_episode, user_policy
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.random_keys import episode_key
@@ -97,8 +99,8 @@ class Agent(abc.ABC):
         if config is not None and settings:
             raise ArgumentError("config", "None when settings are given", config)
         self.seed = integer("seed", seed, least=0)
-        self.system = as_system(task, horizon=horizon, action_repeat=action_repeat)
         self.config = self.Config.of(settings if config is None else config)
+        self.system = self.config.system_for(task, horizon=horizon, action_repeat=action_repeat)
         self.problem: Problem = self.config.problem_for(self.system)
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
         confidence = as_confidence(self.config.confidence, default=preset)
@@ -156,7 +158,8 @@ class Agent(abc.ABC):
         Returns:
             The plan that ``predict`` follows.
         """
-        return self.planner.plan(self.careful_mdp(), start=None, key=key)
+        mdp, state = self.careful_mdp(), self.controller_state
+        return plan_safely(self, self.planner, mdp, state=state, key=key)
 
     def careful_mdp(self) -> MDP:
         """Return the mean MDP, with learned rewards lowered by the setting ``pessimism``.
@@ -231,8 +234,12 @@ class Agent(abc.ABC):
             The planner's plan.
         """
         planner = self.planner.for_episode(self.episode + 1, horizon=self.problem.horizon)
-        planner = planner.within(allowed_risk(self), self.problem.fallback)
-        return planner.plan(mdp, start=self._start, key=key)
+        return plan_safely(self, planner, mdp, risk=allowed_risk(self), start=self._start, key=key)
+
+    @property
+    def next_start(self) -> np.ndarray | None:
+        """First state of the next episode, (m,), if ``ask`` was told."""
+        return self._start
 
     @property
     def starts(self) -> np.ndarray:
@@ -284,12 +291,8 @@ class Agent(abc.ABC):
             self._start = checked_state(self.problem, "first_state", first_state)
             require_allowed(self.problem.violation, "first_state", self._start)
         if self._plan is None:
-            key = episode_key(self.seed, self.episode)
-            if self.first_episode != "prior" and self.episode == 0:
-                self._plan = first_plan(self, key=key)
-            else:
-                self._plan = jax.block_until_ready(self.plan(key=key))
-        return self._plan.policy
+            self._plan = next_plan(self, key=episode_key(self.seed, self.episode))
+        return user_policy(self.problem, self._plan.policy)
 
     @property
     def planned(self) -> Plan | None:
@@ -303,6 +306,7 @@ class Agent(abc.ABC):
         rewards: ArrayLike,
         outcomes: ArrayLike | None = None,
         *,
+        costs: ArrayLike | None = None,
         terminated: bool = False,
         truncated: bool = False,
     ) -> None:
@@ -315,13 +319,13 @@ class Agent(abc.ABC):
             outcomes: Next states before they were projected to the state space, (H, m). If None,
                 they are taken from ``states``, unwrapped along periodic axes. At the border of a
                 box the projected states bias what is learned.
+            costs: What each step was measured to cost, (H,), if a constraint limits the cost.
             terminated: Whether the system ended the episode, which may then be shorter.
             truncated: Whether the episode was cut off, and may be shorter.
         """
-        data = (states, actions, rewards, outcomes)
-        episode = checked_episode(
-            *data, spaces=self.problem, terminated=terminated, truncated=truncated
-        )
+        data = (states, actions, rewards, outcomes, costs)
+        ending = {"terminated": terminated, "truncated": truncated}
+        episode = told_episode(*data, problem=self.problem, **ending)
         self._take(episode, self._learned(episode))
 
     def _learned(self, episode: Episode) -> Any:
@@ -389,7 +393,8 @@ class Agent(abc.ABC):
             state: The state before the step, (m,).
             action: The action, (q,).
             reward: The reward, one number.
-            outcome: The next state before it was projected to the state space, (m,).
+            outcome: The next state before it was projected to the state space, (m,). Its last
+                coordinate is the cost, if a constraint limits a measured cost.
             terminated: Whether the system ended the episode.
 
         Raises:
@@ -398,7 +403,7 @@ class Agent(abc.ABC):
         if self.update != "step":
             raise ArgumentError("update", "'step' to learn within an episode", repr(self.update))
         before = checked_state(self.problem, "state", state)
-        after = checked_state(self.problem, "outcome", outcome)
+        after = checked_state(self.problem, "outcome", outcome, complete=True)
         data = (before, action, reward, after)
         episode = checked_step(*data, spaces=self.problem, terminated=terminated)
         self.state = self._updated(self.state, episode)
@@ -450,8 +455,7 @@ class Agent(abc.ABC):
         episodes = integer("episodes", episodes, least=1)
         if self.follows_best:
             self.follows_best, self._greedy = False, None
-        policy = self.controller().policy
-        returns = self.system.evaluate(policy, seeds=range(seed, seed + episodes))
+        returns = self.system.evaluate(self.controller().policy, seeds=range(seed, seed + episodes))
         newest = Evaluation(self.episode, returns)
         totals = np.array([episode.total for episode in self.history])
         if self.best is not None and warn_of_loss(newest, self.best, seen=totals):
@@ -469,7 +473,7 @@ class Agent(abc.ABC):
         Returns:
             The estimate. No theorem is behind it. NaN if the plan or the learner allows none.
         """
-        start = self.starts[-1] if start is None else self._checked_start(start)[0]
+        start = self.starts[-1] if start is None else checked_state(self.problem, "start", start)
         key = episode_key(self.seed, self.episode)
         draws = [self.learner.sample(self.state, key=k) for k in jax.random.split(key, DRAWS)]
         values = self.controller().values_in(draws, start)
@@ -495,6 +499,18 @@ class Agent(abc.ABC):
             path: The file to write.
         """
         save_agent(self, path)
+
+    def export(self, path: object, **options: Any) -> Any:
+        """Write the controller of ``predict`` to a file that runs without this library.
+
+        Args:
+            path: The file. Its ending is the format: ``.c``, ``.onnx``, ``.npz`` or ``.stablehlo``.
+            **options: Options of ``kernelmdp.export.controller_of``, for tables of grid plans.
+
+        Returns:
+            The ``Export``. Printed, it says how the file differs from ``predict``.
+        """
+        return export_agent(self, path, options)
 
     def description(self) -> dict[str, Any]:
         """Describe how the agent was made, and for which problem.
@@ -539,9 +555,6 @@ class Agent(abc.ABC):
         return load_agent(cls, path, task=task, agent=agent, settings=settings)
 
     # Private methods.
-
-    def _checked_start(self, start: ArrayLike) -> np.ndarray:
-        return checked_state(self.problem, "start", start)[None, :]
 
     def _updated(self, state: Any, episode: Episode) -> Any:
         if not self.learns:

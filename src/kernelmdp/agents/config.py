@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from kernelmdp.agents.system import System
+from kernelmdp.agents.system import System, as_system
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.kernels import as_kernel, as_output_kernel
 from kernelmdp.learners import LearnerLike
 from kernelmdp.mdp import Noise, Problem
+from kernelmdp.mdp.constraint_parsing import named_coordinates
+from kernelmdp.mdp.measured_cost import COST, OfInputs
 from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.noise import as_noise
 from kernelmdp.mdp.safe_problem import with_safety
@@ -117,6 +119,12 @@ class AgentConfig(Settings):
         "What the risk is for: 'learning' (all episodes together), a number of episodes, which "
         "then share it equally, or 'episode' (each one).",
     )
+    at_least: float | None = setting(
+        None,
+        "Share α of the fallback's return v that each episode is expected to earn: v − (1 − α)|v| "
+        "or more. Plans that may earn less are played in part, or the fallback is. None asks for "
+        "nothing.",
+    )
 
     def __post_init__(self) -> None:
         self.check_safety()
@@ -138,8 +146,14 @@ class AgentConfig(Settings):
             ArgumentError: If one of them is invalid, or needs another one that is missing.
         """
         RiskBudget(self.risk, self.risk_for)
-        if self.fallback is None and self.first_episode == "fallback":
+        needs_fallback = self.first_episode == "fallback" or self.at_least is not None
+        if self.fallback is None and needs_fallback:
             raise ArgumentError("fallback", "a controller to fall back to", None)
+        if self.at_least is not None:
+            if not 0 < self.at_least <= 1:
+                raise ArgumentError("at_least", "a share above 0 and at most 1", self.at_least)
+            if self.update != "episode":
+                raise ArgumentError("update", "'episode' with at_least", repr(self.update))
 
     @property
     def fits_kernels(self) -> bool:
@@ -153,6 +167,20 @@ class AgentConfig(Settings):
         names = ("reward_kernel", "transition_kernel")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
+    def system_for(self, task: object, **options: int | None) -> System:
+        """Make the system of a task. It has a measured cost if a constraint names one.
+
+        Args:
+            task: The task.
+            **options: Options of ``as_system``.
+
+        Returns:
+            The system.
+        """
+        system = as_system(task, **options)
+        limited = named_coordinates(self.constraints) - set(system.problem.coordinates)
+        return system.with_cost() if COST in limited else system
+
     def problem_for(self, system: System) -> Problem:
         """Make the problem that an agent learns: the system's, changed by these settings.
 
@@ -162,6 +190,7 @@ class AgentConfig(Settings):
         Returns:
             The problem.
         """
+        system = self.system_for(system)
         problem, changes = system.problem, dict[str, Any]()
         if self.fits_kernels:
             problem = problem.with_fitted_kernels()
@@ -171,6 +200,8 @@ class AgentConfig(Settings):
         if self.reward != "learned" or not system.offline:
             changes["reward"] = as_reward(self.reward, system.known_reward)
         if callable(self.reward):
+            if problem.measured:
+                changes["reward"] = OfInputs(self.reward, problem.inputs)
             changes["norm_reward"] = None  # the problem's bound is for its own reward
         if self.reward_kernel is not None:
             # Norm bounds belong to the problem's kernel and do not hold for another one.

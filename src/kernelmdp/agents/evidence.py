@@ -31,4 +31,5 @@ def evidence_of(agent: Any, *, clipped: tuple[int, int] | None) -> Evidence:
         planner=agent.planner,
         totals=agent.totals,
         risk_for=agent.config.risk_for,
+        at_least=agent.config.at_least,
     )

@@ -141,7 +141,9 @@ class Frugal(Agent):
 
     def after_episode(self, episode: Episode) -> None:
         self._record.see_steps(episode)
-        if self._decision is None:  # random actions, or episodes of someone else
+        plan = self.planned
+        if self._decision is None or (plan is not None and plan.plan_share < 1):
+            # Random actions, episodes of someone else, or not all of what was planned.
             self._record.see_other(episode.total)
         elif self._decision[0]:
             self._record.see_exploration(episode.total, promised=self._decision[1])

@@ -6,6 +6,7 @@ from typing import ClassVar
 from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.promise import Promise
 from kernelmdp.agents.saving import AGENTS
+from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import ConfidenceSets, Coverage
 from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Evidence, Theorem
@@ -61,7 +62,7 @@ class GPUCRL(Agent):
         Returns:
             The plan that ``predict`` follows.
         """
-        if not self.planner.keeps_constraints:
+        if not self.planner.bounds_risk:
             return super().plan_greedy(key=key)
         planner = self.planner.within(self.config.risk, self.problem.fallback).without_optimism()
         return planner.plan(self.plausible()[1], start=None, key=key)
@@ -81,8 +82,9 @@ class GPUCRL(Agent):
         plan, coverage = self.controller(), self.coverage
         if plan.table is None or not coverage.covered:
             return super().promise(start)
-        starts = self.starts if start is None else self._checked_start(start)
-        value = worst_value(self.plausible()[1], plan, starts)
+        problem = self.problem
+        starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]
+        value = worst_value(self.plausible()[1], plan.policy, plan.table.grid, starts)
         return Promise(value, 1.0 - self.confidence.delta, coverage)
 
     def plausible(self) -> tuple[ConfidenceSets, MDP]:

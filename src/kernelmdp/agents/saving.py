@@ -5,6 +5,7 @@ own class, is only named in the file. You pass it again when you load the agent.
 """
 
 import inspect
+import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,6 +28,9 @@ from kernelmdp.settings import is_plain, to_plain
 
 #: Classes of agents by name.
 AGENTS = Registry[Any]("agent")
+#: Functions that write the controller of an agent to a file, by the ending of its name. The package
+#: ``export`` registers them, so that no agent imports it.
+EXPORTERS = Registry[Callable[..., Any]]("format")
 
 
 def description_of(agent: Any) -> dict[str, Any]:
@@ -72,6 +76,20 @@ def save_agent(agent: Any, path: object) -> None:
     # The state of an agent that does not learn knows nothing of its episodes.
     states = {n: agent.learner.saved_arrays(s) for n, s in saved.items() if agent.learns}
     archive.write(path, description_of(agent), arrays, states)
+
+
+def export_agent(agent: Any, path: object, options: Mapping[str, Any]) -> Any:
+    """Write the controller of an agent to a file; see ``Agent.export``.
+
+    Args:
+        agent: The agent.
+        path: The file.
+        options: Options of the format.
+
+    Returns:
+        What was exported.
+    """
+    return EXPORTERS.find(pathlib.Path(str(path)).suffix)(agent, path, **options)
 
 
 def load_agent(

@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp import Policy, Problem
+from kernelmdp.mdp.measured_cost import with_cost, with_zero_costs
 from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import Observation
 
@@ -56,6 +57,17 @@ class System(abc.ABC):
         Returns:
             The state, (m,).
         """
+
+    def with_cost(self) -> "System":
+        """Add the measured cost of the last step to the state.
+
+        Returns:
+            The system with the cost.
+
+        Raises:
+            ArgumentError: If no cost is measured.
+        """  # noqa: DOC202  (an override returns)
+        raise ArgumentError("constraints", "no limit of a cost, as the task reports none", "'cost'")
 
     def require_bounds(self) -> None:  # noqa: B027  (most systems have true bounds)
         """Raise ArgumentError if an axis of the state has only provisional bounds."""
@@ -118,6 +130,9 @@ class OfflineSystem(System):
     def state_of(self, observation: Observation) -> Observation:
         return observation
 
+    def with_cost(self) -> "OfflineSystem":
+        return OfflineSystem(with_cost(self.given_problem))
+
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         raise ArgumentError("task", "an environment to play in", "a Problem")
 
@@ -167,13 +182,16 @@ def as_system(task: object, *, horizon: int | None = None, **options: int | None
     return OfflineSystem(task)
 
 
-def checked_state(problem: Problem, argument: str, state: Observation) -> np.ndarray:
+def checked_state(
+    problem: Problem, argument: str, state: Observation, *, complete: bool = False
+) -> np.ndarray:
     """Convert a state to an array of finite numbers.
 
     Args:
         problem: Defines the number of coordinates m.
         argument: The argument's name, for error messages.
-        state: The state.
+        state: The state. A measured cost may be left out, as nothing depends on it.
+        complete: Whether the cost may not be left out, as in what is learned from.
 
     Returns:
         The state as an array (m,).
@@ -183,6 +201,7 @@ def checked_state(problem: Problem, argument: str, state: Observation) -> np.nda
     """
     array = np.atleast_1d(np.asarray(float_array(state, argument)))
     m = problem.states.dimension
+    array = array if complete else with_zero_costs(problem, array)
     if array.shape != (m,):
         raise ShapeError(argument, f"a state of {m} numbers", f"shape {array.shape}")
     require_finite(argument, array)

@@ -1,12 +1,13 @@
 """The command line ``kmdp``. Each module adds its commands to the same ``app``."""
 
-from kernelmdp.cli import audit, bound, report, run, study
+from kernelmdp.cli import audit, bound, export, report, run, study
 from kernelmdp.cli.command import app, main, parse_value
 
 __all__ = [
     "app",
     "audit",
     "bound",
+    "export",
     "main",
     "parse_value",
     "report",

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from kernelmdp.errors import KernelMDPError, ObservationWarning, RecoveryWarning
+from kernelmdp.errors import KernelMDPError, ObservationWarning, RecoveryWarning, SafetyWarning
 
 app = typer.Typer(
     add_completion=False,
@@ -47,7 +47,7 @@ def _show_warning(
     message: Warning | str, category: type[Warning], *location: Any, **options: Any
 ) -> None:
     """Print warnings for users as plain sentences, and others as Python does."""
-    if issubclass(category, RecoveryWarning | ObservationWarning):
+    if issubclass(category, RecoveryWarning | ObservationWarning | SafetyWarning):
         print(f"kmdp: {message}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, *location[:2]), file=sys.stderr, end="")

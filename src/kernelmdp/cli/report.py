@@ -9,9 +9,12 @@ import typer
 
 from kernelmdp.cli.command import app
 from kernelmdp.errors import KernelMDPError
+from kernelmdp.experiments.run_tables import Frame
+from kernelmdp.experiments.safety_record import write_safety
 from kernelmdp.experiments.state_maps import write_maps
 from kernelmdp.report import Runs, read, text_table
 from kernelmdp.report.page import require_page, write_report
+from kernelmdp.report.safety_figures import has_constraints
 
 #: Most runs of which maps are made. Each of them is replayed, which takes seconds.
 MAX_MAPPED = 4
@@ -44,6 +47,7 @@ def report_command(
     require_page(page)
     print(f"{len(runs.trials):,} trials with {len(runs.episodes):,} episodes", file=sys.stderr)
     notes = _make_maps(runs) if maps else []
+    notes += _record_safety(runs, replan=maps)
     written = write_report(
         runs,
         page,
@@ -60,8 +64,7 @@ def report_command(
 
 def _make_maps(runs: Runs) -> list[str]:
     """Make maps of the first seeds, and return notes on runs without maps."""
-    first_seeds = runs.trials[runs.trials["episodes"] > 0].sort_values("seed", kind="stable")
-    first_seeds = first_seeds.groupby(["env", "agent", "setting"]).head(1)
+    first_seeds = _first_seeds(runs)
     notes, count = [], 0
     for trial in first_seeds.itertuples():
         if count == MAX_MAPPED:
@@ -79,3 +82,29 @@ def _make_maps(runs: Runs) -> list[str]:
         else:
             notes.append(f"no maps of {trial.run}: {reason}")
     return notes
+
+
+def _record_safety(runs: Runs, *, replan: bool) -> list[str]:
+    """Record how close the first seeds came to their limits, and return notes on failures."""
+    if not has_constraints(runs):
+        return []
+    judged = runs.episodes[runs.episodes["violations"].notna()]["run"].unique()
+    first_seeds = _first_seeds(runs)
+    first_seeds = first_seeds[first_seeds["run"].isin(judged)]
+    notes = []
+    if len(first_seeds) > MAX_MAPPED:
+        notes.append(f"limits are drawn of {MAX_MAPPED} of {len(first_seeds)} agents")
+    for trial in first_seeds.head(MAX_MAPPED).itertuples():
+        try:
+            reason = write_safety(trial.folder, replan=replan)
+        except KernelMDPError as error:
+            reason = str(error)
+        if reason is not None:
+            notes.append(f"no figure of the limits of {trial.run}: {reason}")
+    return notes
+
+
+def _first_seeds(runs: Runs) -> Frame:
+    """Return the trials of the first seed of each agent, among those with episodes."""
+    trials = runs.trials[runs.trials["episodes"] > 0].sort_values("seed", kind="stable")
+    return trials.groupby(["env", "agent", "setting"]).head(1)

@@ -98,6 +98,8 @@ UNRELATED_SETTINGS = {
     "planner.refine": "it changes actions, and no value",
     "problem.name": "it is a label",
     "problem.coordinates": "they are labels",
+    "problem.observation": "constraints and fallbacks are converted to states before they are read",
+    "problem.measured": "costs are measured with fitted kernels only, which no theorem covers",
     "problem.actions": "theorems hold for every set of actions",
     "problem.offset": "a known part of the transition needs no set",
     "problem.state_points": "plans are optimal up to the grid, and the theorems say so",

@@ -30,6 +30,8 @@ def _plans_constrained(e: Evidence) -> Iterator[str]:
     assert e.problem is not None
     if e.problem.constraints:
         yield "plans keep constraints, and the optimal policy need not"
+    if e.at_least is not None:
+        yield "plans that may earn less than at_least asks for are not played"
 
 
 def _plans_not_optimal(e: Evidence) -> Iterator[str]:
@@ -144,10 +146,10 @@ OF_ALL_PLANS = (
         ("agent.planner", "problem.planner"),
     ),
     Assumption(
-        "plans have no constraints",
+        "plans have no constraints, on states or on returns",
         "regret",
         _plans_constrained,
-        ("agent.constraints", "problem.constraints"),
+        ("agent.constraints", "problem.constraints", "agent.at_least"),
     ),
     Assumption("plans know the noise", "regret", _noise_not_planned),
     Assumption(

@@ -11,6 +11,10 @@ from kernelmdp.confidence.theorem import Assumption, Evidence, Theorem
 EXCEEDED_RISK = "exceeded_risk"
 #: The name of the number of steps in which the fallback left its trusted set.
 FALLBACK_LEFT = "fallback_left"
+#: Points at which the two ends of a periodic coordinate are compared.
+SEAM_POINTS = 64
+#: Squared distances of the ends below this share of the variance are round-off.
+SEAM_ROUNDING = 1e-9
 
 
 def _nothing_to_keep(e: Evidence) -> Iterator[str]:
@@ -20,10 +24,28 @@ def _nothing_to_keep(e: Evidence) -> Iterator[str]:
 
 
 def _plans_without_bound(e: Evidence) -> Iterator[str]:
-    if not e.planner.keeps_constraints:
+    if not e.planner.bounds_risk:
         yield f"{type(e.planner).__name__} has no bound of the probability of a violation"
     elif not getattr(e.planner, "certified", False):
         yield "how fast the next state changes with the state is not known (norm and kernel)"
+
+
+def _jump_at_a_seam(e: Evidence) -> Iterator[str]:
+    """A cell across the seam is bounded from its node at one end, so both ends must agree."""
+    assert e.problem is not None
+    low, high = e.problem.points.bounds
+    for axis in e.problem.states.periodic:
+        first, last = (np.array(e.problem.points.spread_points(SEAM_POINTS)) for _ in range(2))
+        first[:, axis], last[:, axis] = low[axis], high[axis]
+        for kernel in e.problem.transition_kernel.parts():
+            # |f(z) − f(z')|² ≤ B² (k(z, z) − 2 k(z, z') + k(z', z')).
+            before, between, after = (
+                np.diag(np.asarray(kernel(*pair)))
+                for pair in ((first, first), (first, last), (last, last))
+            )
+            if (before - 2 * between + after > SEAM_ROUNDING * (before + after)).any():
+                yield f"the mean next state may jump where the periodic coordinate {axis} ends"
+                break
 
 
 def _constraints_between_nodes(e: Evidence) -> Iterator[str]:
@@ -33,6 +55,15 @@ def _constraints_between_nodes(e: Evidence) -> Iterator[str]:
     for constraint in e.problem.constraints:
         if constraint.slope is None and not constraint.is_limit:
             yield f"{constraint.name} has no slope, and is checked at corners of cells only"
+
+
+def _trusted_between_nodes(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    fallback = e.problem.fallback
+    if e.problem.states.finite or fallback is None or fallback.trusted is None:
+        return
+    if not fallback.trusted.known_over_cells:
+        yield "the trusted set is a function, and is checked at corners of cells only"
 
 
 def _risk_exceeded(e: Evidence) -> Iterator[str]:
@@ -85,10 +116,22 @@ OF_SAFETY = (
         ("agent.noise", "problem.transition_noise"),
     ),
     Assumption(
+        "means do not jump where periodic coordinates end",
+        "run",
+        _jump_at_a_seam,
+        ("agent.transition_kernel", "problem.transition_kernel"),
+    ),
+    Assumption(
         "constraints are bounded over whole cells",
         "run",
         _constraints_between_nodes,
         ("problem.constraints",),
+    ),
+    Assumption(
+        "the trusted set is known over whole cells",
+        "run",
+        _trusted_between_nodes,
+        ("agent.fallback", "problem.fallback"),
     ),
     Assumption("the risk is for all episodes", "run", _risk_of_each_episode, ("agent.risk_for",)),
     Assumption("all plans are within the risk", "run", _risk_exceeded, ("agent.risk",)),

@@ -46,6 +46,8 @@ class Evidence:
         inflate: The factor of the deviation of PSRL's draws.
         totals: Running sums of the run, such as the number of plans that exceeded their risk.
         risk_for: The episodes that the risk of a violation is for.
+        at_least: The share of the fallback's return that episodes are to earn; None for no such
+            rule.
     """
 
     confidence: Any
@@ -65,6 +67,7 @@ class Evidence:
     inflate: Any = 1.0
     totals: Mapping[str, float] = dataclasses.field(default_factory=dict)
     risk_for: Any = "learning"
+    at_least: float | None = None
 
     @property
     def learned(self) -> tuple[tuple[str, Any], ...]:

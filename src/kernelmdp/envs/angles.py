@@ -139,6 +139,22 @@ class AnglePairs:
             state[first] = np.arctan2(observation[second], observation[first])
         return np.delete(state, [second for _, second in self.pairs])
 
+    def observations(self, states: Float[Array, "n m"]) -> Float[Array, "n k"]:
+        """Convert states to observations.
+
+        Args:
+            states: The states, (n, m), as arrays of NumPy or of JAX.
+
+        Returns:
+            The observations, (n, k).
+        """
+        axes = self.observation_axes(states.shape[1] + len(self.pairs))
+        columns = dict(zip(axes, jnp.asarray(states).T, strict=True))
+        for first, second in self.pairs:
+            angle = columns[first]
+            columns[first], columns[second] = jnp.cos(angle), jnp.sin(angle)
+        return jnp.stack([columns[axis] for axis in sorted(columns)], axis=1)
+
     def observation_axes(self, dimension: int) -> list[int]:
         """Return the coordinate of an observation from which each coordinate of the state comes.
 

@@ -18,11 +18,14 @@ from kernelmdp.envs.environment_calls import (
 )
 from kernelmdp.envs.flat_spaces import FlatSpace, flat_space
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment
+from kernelmdp.envs.observed_cost import ObservedCost
 from kernelmdp.envs.play_record import PlayRecord
 from kernelmdp.envs.state_encoding import StateEncoding
 from kernelmdp.envs.tabular import table_kernels
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Categorical, Episode, Gaussian, Problem
+from kernelmdp.mdp.measured_cost import OfInputs, with_cost_axis
+from kernelmdp.mdp.observed_safety import LeadingCoordinates, ObservedCoordinates
 from kernelmdp.numerics.tracing import as_array
 
 #: Assumed standard deviation of rewards in a table, whose true one is unknown.
@@ -48,7 +51,10 @@ class GymnasiumTask:
             one angle of the state.
         action_repeat: The number of steps of the environment for which each action is held. The
             reward of a period is the sum over them.
-        clock: Whether the last coordinate of the state is the number of steps since the start.
+        clock: Whether the last coordinate of the state is the number of steps since the start. A
+            cost comes after it.
+        cost: Whether the last coordinate of the state is the measured cost of the last step, on
+            which nothing depends. Over the steps for which an action is held, it is the highest.
         given_bounds: Whether the bounds of ``states`` were given by the user. An observation beyond
             them is an error. Beyond the bounds that the environment declares, the state is clipped,
             the outcome is the observation itself, and a warning says so once.
@@ -72,6 +78,7 @@ class GymnasiumTask:
     angle_pairs: AnglePairs = dataclasses.field(default_factory=AnglePairs)
     action_repeat: int = 1
     clock: bool = False
+    cost: bool = False
     given_bounds: bool = False
     made_from: dict[str, Any] | None = None
     record: PlayRecord = dataclasses.field(default_factory=PlayRecord, repr=False)
@@ -94,6 +101,8 @@ class GymnasiumTask:
                 unbounded=self.unbounded,
                 planner=planner,
                 coordinates=self.coordinate_names,
+                observation=self._observation if self.angle_pairs.pairs or self.cost else None,
+                measured=(self.states.dimension - 1,) if self.cost else (),
             )
         action_count = len(self.actions.spread_points(1)) if self.actions.finite else 0
         if not action_count:
@@ -131,7 +140,33 @@ class GymnasiumTask:
     def _options(self) -> dict[str, Any]:
         """Options of ``from_gymnasium`` that change what a period or a state is."""
         repeat = {} if self.action_repeat == 1 else {"action_repeat": self.action_repeat}
-        return repeat | ({"clock": True} if self.clock else {})
+        added = {"clock": self.clock, "cost": self.cost}
+        return repeat | {name: True for name, observed in added.items() if observed}
+
+    def with_cost(self) -> "GymnasiumTask":
+        """Add the measured cost of the last step to the state.
+
+        Returns:
+            The task, whose environment observes the cost.
+
+        Raises:
+            ArgumentError: If states are a table, or the environment is one of this library, which
+                reports no cost.
+        """
+        if self.states.finite or inner_environment(self.env) is not None:
+            expected = "no measured cost of a table or of an environment of this library"
+            raise ArgumentError("cost", expected, self.name)
+        m, made_from, reward = self.states.dimension, self.made_from, self.known_reward
+        inputs = tuple(j for j in range(m + 1 + self.actions.dimension) if j != m)
+        return dataclasses.replace(
+            self,
+            env=ObservedCost(self.env),
+            states=with_cost_axis(self.states),
+            unbounded=(*self.unbounded, m),
+            cost=True,
+            known_reward=None if reward is None else OfInputs(reward, inputs),
+            made_from=None if made_from is None else made_from | {"cost": True},
+        )
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
@@ -149,6 +184,17 @@ class GymnasiumTask:
         return StateEncoding(
             space, self.states, self.unbounded, self.angle_pairs, self.given_bounds
         )
+
+    @property
+    def _observation(self) -> ObservedCoordinates:
+        space, count = self._encoding.space, self.states.dimension
+        observe, leading = self.angle_pairs.observations, 0
+        if self.cost:
+            leading = 0 if self.angle_pairs.pairs else count - 1
+            observe = LeadingCoordinates(count - 1, None if leading else observe)
+        shown = slice(len(space.names) - self.cost)
+        low, high = np.asarray(space.low)[shown], np.asarray(space.high)[shown]
+        return ObservedCoordinates(observe, space.names[shown], low, high, leading)
 
     @functools.cached_property
     def _actions(self) -> FlatSpace:
@@ -235,7 +281,7 @@ class GymnasiumTask:
             if truncated or (terminated and not self.absorbing):
                 break
         if isinstance(self.states, Box):
-            self.record.add_observations(encoding.names, observed, self.states)
+            self._note(self.states, np.stack(observed))
         columns = (np.stack(states), np.stack(actions), np.array(rewards), np.stack(outcomes))
         return Episode(*map(as_array, columns), terminated=terminated)
 
@@ -262,18 +308,30 @@ class GymnasiumTask:
             outcome = self._outcome(passed[-2], passed[-1], info) + turned
             periodic = list(self.states.periodic)
             turned[periodic] = (outcome - passed[-1])[periodic]
+        if self.cost:
+            outcome[-1] = passed[-1][-1] = max(row[-1] for row in passed[1:])
         return passed[1:], reward, outcome, bool(terminated), bool(truncated)
 
     def state_of(self, observation: Any) -> np.ndarray:
         """Convert an observation to a state.
 
         Args:
-            observation: In the form of the environment's observations.
+            observation: In the form of the environment's observations, with or without the cost.
 
         Returns:
             The state, (m,).
         """
+        if self.cost:
+            observation = self.env.get_wrapper_attr("completed")(observation)
         return self._encoding.state(self._encoding.observed(observation, "given"))
+
+    def _note(self, states: Box, rows: np.ndarray) -> None:
+        """Look at the observations of an episode, but not at the cost, which may be constant."""
+        names = self._encoding.names
+        if self.cost:
+            (low, high), names, rows = states.bounds, names[:-1], rows[:, :-1]
+            states = Box(low[:-1], high[:-1], states.periodic)
+        self.record.add_observations(names, list(rows), states)
 
     def _outcome(self, before: np.ndarray, after: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """Return the next state before its projection. Environments of this library report it."""

@@ -35,6 +35,7 @@ def from_gymnasium(
     known_reward: Callable[..., Any] | None = None,
     action_repeat: int = 1,
     clock: bool = False,
+    cost: bool = False,
 ) -> GymnasiumTask:
     """Make a task from a Gymnasium environment.
 
@@ -61,6 +62,10 @@ def from_gymnasium(
         clock: Whether the number of steps since the start is the last coordinate of the state. Use
             it where the reward or the motion depends on the time, as where set points follow a
             schedule. ``GymnasiumTask.env`` then observes it too (``ObservedClock``).
+        cost: Whether the state has one more coordinate, ``cost``, with what the last step was
+            measured to cost: ``info["cost"]``, or the third of six values that ``step`` returns.
+            Agents with a constraint on ``cost`` add it by themselves. ``GymnasiumTask.env`` then
+            observes it too (``ObservedCost``). You need not pass it where you pass observations.
 
     Returns:
         The task.
@@ -68,7 +73,8 @@ def from_gymnasium(
     Raises:
         ArgumentError: If there is no such environment, its spaces cannot be written as vectors, or
             the horizon is unknown or too long. Also for the clock of a table, or of an environment
-            of this library, whose rewards and motions do not depend on the time.
+            of this library, whose rewards and motions do not depend on the time. The same for the
+            cost.
 
     >>> from_gymnasium("CartPole-v1").unbounded
     (1, 3)
@@ -106,7 +112,7 @@ def from_gymnasium(
         actions = inner.environment.mdp.actions
     if inner is not None and known_reward is None and repeat == 1:
         known_reward = inner.known_reward
-    return GymnasiumTask(
+    task = GymnasiumTask(
         env=env,
         states=domain,
         angle_pairs=angle_pairs,
@@ -118,6 +124,7 @@ def from_gymnasium(
         given_bounds=states is not None,
         clock=clock,
     )
+    return task.with_cost() if cost else task
 
 
 def make_gymnasium(identifier: str) -> gymnasium.Env[Any, Any]:

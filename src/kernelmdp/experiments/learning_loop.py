@@ -16,6 +16,7 @@ from kernelmdp.experiments.results import Result, Table
 from kernelmdp.experiments.safety_columns import safety_columns, safety_row
 from kernelmdp.learners.learner import GAINS
 from kernelmdp.mdp import Episode
+from kernelmdp.mdp.checked_start import CheckedStart
 from kernelmdp.numerics.modules import small_jit
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import array_library, as_array, as_float
@@ -55,6 +56,7 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
     system: Any = agent.system
     recorder = Recorder(agent, system.evaluator())
     key = system_key(agent.seed)
+    violation = agent.problem.violation
     agent.last_episode = agent.episode + episodes
     for _ in range(episodes):  # l = 1, 2, …
         start_key, play_key = episode_keys(key, agent.episode)
@@ -66,6 +68,8 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
         if agent.update == "step":
             episode = system.play_by_step(agent, start, key=play_key)
         else:
+            if start is None and violation is not None:
+                policy = CheckedStart(policy, violation)
             episode = system.play(policy, start, key=play_key)  # s_1, a_1, r_1, …, s_{H+1}
         row = recorder.before_update(plan, episode) | {"plan_seconds": seconds}
         start_time = time.perf_counter()

@@ -16,6 +16,9 @@ from kernelmdp.types import ArrayLike, Key
 #: which the fallback acted.
 SAFETY_COLUMNS = ("violations", "planned_risk", "fallback_share")
 
+#: The share of the plan in the actions of an episode, where agents learn conservatively.
+SHARE_COLUMN = "plan_share"
+
 #: Episodes that are simulated to estimate the true risk of a plan. They show a risk of 1 %.
 SIMULATED_EPISODES = 2000
 
@@ -33,19 +36,20 @@ def constraints_of(agent: Agent) -> Violation | None:
 
 
 def safety_columns(agent: Agent) -> tuple[str, ...]:
-    """List the columns about constraints that a run has.
+    """List the columns about constraints and conservative learning that a run has.
 
     Args:
         agent: The agent of the run.
 
     Returns:
-        The columns. Empty for a run without constraints.
+        The columns. Empty for a run without constraints whose agent learns as it likes.
     """
-    return SAFETY_COLUMNS if constraints_of(agent) is not None else ()
+    columns = SAFETY_COLUMNS if constraints_of(agent) is not None else ()
+    return columns if agent.config.at_least is None else (*columns, SHARE_COLUMN)
 
 
 def safety_row(agent: Agent, plan: Plan, episode: Episode) -> dict[str, float]:
-    """Compute the numbers of an episode about constraints.
+    """Compute the numbers of an episode for ``safety_columns``.
 
     Args:
         agent: The agent, before it learns from the episode.
@@ -55,16 +59,18 @@ def safety_row(agent: Agent, plan: Plan, episode: Episode) -> dict[str, float]:
     Returns:
         One number for each of ``safety_columns``.
     """
+    shares = {} if agent.config.at_least is None else {SHARE_COLUMN: plan.plan_share}
     violation = constraints_of(agent)
     if violation is None:
-        return {}
-    acts = plan.fallback_acts(np.asarray(episode.states, float)[:-1])
+        return shares
+    states, actions = (np.asarray(part, float) for part in (episode.states, episode.actions))
+    acts = plan.fallback_acts(states[:-1], actions)
     numbers = (
         float(violation.count(episode.states, episode.actions)),
-        plan.risk(episode.states[0]) if agent.problem.constraints else float("nan"),
+        plan.episode_risk(states, actions) if agent.problem.constraints else float("nan"),
         float(np.mean(acts)),
     )
-    return dict(zip(SAFETY_COLUMNS, numbers, strict=True))
+    return dict(zip(SAFETY_COLUMNS, numbers, strict=True)) | shares
 
 
 def violation_share(

@@ -19,6 +19,7 @@ from kernelmdp import archive
 from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.replay import StoredRun, read_run
+from kernelmdp.experiments.safe_sets import restore_spent_risk, safe_set_layers
 from kernelmdp.mdp import Policy
 from kernelmdp.numerics.modules import jit
 from kernelmdp.planners import Plan
@@ -60,6 +61,8 @@ def write_maps(folder: Any) -> str | None:
     maps = []
     for learned, episode in enumerate([*stored.history, None]):
         if learned in numbers:
+            if "planned_risk" in stored.columns:
+                restore_spent_risk(agent, stored.columns["planned_risk"])
             maps.append(_layers(agent, states, _next_start(stored, learned)))
         if episode is not None:
             agent.replay(episode)
@@ -79,7 +82,7 @@ def write_maps(folder: Any) -> str | None:
         "visited": np.concatenate(visited)[chosen],
         "visited_episode": visited_in[chosen],
     }
-    _write(path, arrays)
+    write_arrays(path, arrays)
     return None
 
 
@@ -146,7 +149,7 @@ def _layers(agent: Agent, states: np.ndarray, start: np.ndarray) -> dict[str, np
         layers["planned value"] = values
     for axis, column in enumerate(actions.T[:2], start=1):
         layers[f"policy, action coordinate {axis}"] = column
-    return layers
+    return layers | safe_set_layers(agent, plan, states)
 
 
 def _values(plan: Plan, states: np.ndarray) -> Any:
@@ -163,8 +166,16 @@ def _actions(policy: Policy, states: Float[Array, "n m"]) -> Float[Array, "n q"]
     return policy.actions(states, jnp.asarray(0))
 
 
-def _write(path: pathlib.Path, arrays: dict[str, Any]) -> None:
-    """Write a temporary file, then rename it."""
+def write_arrays(path: pathlib.Path, arrays: dict[str, Any]) -> None:
+    """Write arrays to a temporary file, then rename it.
+
+    Args:
+        path: The file, which ends in .npz.
+        arrays: The arrays by name.
+
+    Raises:
+        ArgumentError: If the folder cannot be written.
+    """
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     temporary = path.with_name(path.name + ".part")

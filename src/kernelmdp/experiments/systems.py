@@ -30,7 +30,7 @@ from kernelmdp.types import ArrayLike, Key, Observation
 
 #: Options of ``from_gymnasium`` that serve every Gymnasium environment. The environment itself need
 #: not have them.
-BORDER_OPTIONS = ("action_repeat", "clock")
+BORDER_OPTIONS = ("action_repeat", "clock", "cost")
 
 
 class PlayableSystem(System, abc.ABC):
@@ -181,6 +181,9 @@ class GymnasiumSystem(PlayableSystem):
     def state_of(self, observation: Observation) -> Observation:
         return self.gymnasium_task.state_of(observation)
 
+    def with_cost(self) -> "GymnasiumSystem":
+        return GymnasiumSystem(self.gymnasium_task.with_cost())
+
     def require_bounds(self) -> None:
         self.gymnasium_task.require_bounds()
 
@@ -262,6 +265,7 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
         if isinstance(task, Environment):
             _require_same("action_repeat", options.get("action_repeat"), 1)
             _require_same("clock", options.get("clock"), False)
+            _require_same("cost", options.get("cost"), False)
             return task
         task = gymnasium_task(task, horizon=horizon, **ours)
     else:

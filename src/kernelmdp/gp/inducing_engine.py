@@ -189,7 +189,7 @@ class InducingEngine(Engine):
             inverse_factor = solve_lower(factor, identity)
             weights = inverse_factor.T @ (inverse_factor @ moment)
             inverse = inverse_factor.T @ inverse_factor
-            learned = cholesky(identity * (1 + self.config.slack) - inverse)  # of I − A⁻¹
+            learned = self._root_of_learned(inverse, jnp.trace(precision))
             columns = jnp.concatenate([learned, weights[:, None]], axis=1)
             solved = solve_lower_transposed(root, columns)
             return factor, solved[:, -1], solved[:, :-1]
@@ -202,6 +202,18 @@ class InducingEngine(Engine):
             self,
             (factor, coefficients * self.used[None, :], variance_root * self.used[None, :, None]),
         )
+
+    def _root_of_learned(
+        self, inverse: Float[Array, "R R"], trace: Float[Array, ""]
+    ) -> Float[Array, "R R"]:
+        """A root of I − A⁻¹. The smallest eigenvalues may round to less than zero."""
+        identity = jnp.eye(inverse.shape[0], dtype=inverse.dtype)
+        # A⁻¹ is wrong by ε times the condition of A, which is at most its trace as A ≥ I. Where
+        # noise is small against the signal, this is more than the slack.
+        rounding = jnp.finfo(inverse.dtype).eps * trace
+        root = cholesky(identity * (1 + self.config.slack) - inverse)
+        safe_root = cholesky(identity * (1 + self.config.slack + rounding) - inverse)
+        return jnp.where(jnp.all(jnp.isfinite(root)), root, safe_root)
 
     def condition(
         self, points: Float[Array, "h d"], targets: Float[Array, "h m"], noise: Float[Array, "h m"]
@@ -297,7 +309,7 @@ class InducingEngine(Engine):
 
     @property
     def factor_to_check(self) -> Array:
-        return self.coefficients
+        return self.variance_root
 
 
 def _learned_moments(engine: InducingEngine, x: Float[Array, "n p"]) -> Float[Array, "n k"]:

@@ -17,9 +17,11 @@ from kernelmdp.gp.free_kernels import free_kernel
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.row_selection import spread_rows
+from kernelmdp.gp.used_inputs import on_inputs
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.survival_limits import survival_limits
 from kernelmdp.mdp import Episode, Problem, state_action
+from kernelmdp.mdp.measured_cost import limit_size
 from kernelmdp.numerics.modules import Module
 from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
@@ -37,9 +39,9 @@ class FittedData(Module):
         uses_grid: Whether the planner tabulates values on a grid. Such planners do not use the
             learned termination.
         key: Decides which rows are used for fits.
-        points: z = (s, a), (n, d).
+        points: z = (s, a), (n, d). Measured costs are 0, as nothing depends on them.
         rewards: Rewards, (n,).
-        increments: Outcome minus state, (n, m).
+        increments: Outcome minus state, (n, m). For a measured cost it is the cost.
         ended: Whether the system ended the episode with this row, (n,).
         excluded: Rows that regressions of the motion leave out, (n,). See ``surprising_rows``.
         box: The state space. Axes without bounds span the visited states and a margin.
@@ -115,6 +117,7 @@ class FittedData(Module):
             return self
         m = self.problem.states.dimension
         points = np.concatenate([np.asarray(each.points) for each in episodes])
+        points[:, list(self.problem.measured)] = 0.0
         outcomes = np.concatenate([np.asarray(each.outcomes) for each in episodes])
         ended = np.zeros(len(points), bool)
         lengths = np.array([len(each) for each in episodes])
@@ -201,7 +204,11 @@ class FittedData(Module):
         sizes = np.ones(self.problem.states.dimension)
         if len(self):
             sizes = np.sqrt(np.mean(self.motion_rows(trend)[1] ** 2, axis=0))
-            sizes = np.maximum(sizes, self.settings.minimum_scale)
+            least = np.full(len(sizes), self.settings.minimum_scale)
+            for axis in self.problem.measured:
+                # Costs that were low so far do not tell how high they are elsewhere.
+                least[axis] = limit_size(self.problem, axis) / self.scale[axis]
+            sizes = np.maximum(sizes, least)
         return self._family(self.settings.transition_kernel, sizes)
 
     @property
@@ -222,11 +229,11 @@ class FittedData(Module):
     def reward_prior(self) -> HyperPrior:
         """The prior of the parameters of the reward's kernel."""
         settings = self.settings
-        many = self.problem.points.dimension >= settings.relevance_inputs
+        many = len(self.problem.inputs) >= settings.relevance_inputs
         return settings.relevance_prior if many else settings.reward_prior
 
     @property
-    def termination_family(self) -> ARDFamily:
+    def termination_family(self) -> KernelFamily:
         """The kernel family of termination, whose targets are 0 and 1."""
         return self._ard_family(np.ones(1))
 
@@ -234,24 +241,43 @@ class FittedData(Module):
         """Squared exponentials with a lengthscale for every axis, or the user's expression."""
         if expression is None:
             return self._ard_family(sizes)
-        parts = expression.bind(self.problem.points.names).parts()
-        low, high = self.settings.expression_bounds
-        return free_kernel(
-            parts,
+        inputs, low_high = self.problem.inputs, self.settings.expression_bounds
+        names = {
+            name: [inputs.index(j) for j in places if j in inputs]
+            for name, places in self.problem.points.names.items()
+        }
+        family = free_kernel(
+            expression.bind(names).parts(),
             sizes=sizes,
-            dimension=self.problem.points.dimension,
+            dimension=len(inputs),
             spread=self.settings.expression_spread,
-            bounds=(low, high),
+            bounds=(low_high[0], low_high[1]),
         )
+        return self._on_inputs(family)
 
-    def _ard_family(self, sizes: np.ndarray) -> ARDFamily:
+    def _ard_family(self, sizes: np.ndarray) -> KernelFamily:
         """Squared exponentials. An angle is embedded in a circle, whose diameter is its width."""
         low, high = self.bounds
         angular, widths = np.ones(len(low)), np.maximum(high - low, LEAST_WIDTH)
         for axis in self.box.periodic:
             angular[axis] = 2 * np.pi / (high[axis] - low[axis])
             widths[axis] = 2.0
-        return ARDFamily(as_array(widths), as_array(sizes), as_array(angular), self.box.periodic)
+        inputs = self.problem.inputs
+        used, angles = list(inputs), tuple(inputs.index(axis) for axis in self.box.periodic)
+        family = ARDFamily(as_array(widths[used]), as_array(sizes), as_array(angular[used]), angles)
+        return self._on_inputs(family)
+
+    def _on_inputs(self, family: KernelFamily) -> KernelFamily:
+        """Kernels of points, of which measured costs are no input.
+
+        A cost is learned with the prior of a reward: it is often flat where an agent has been. And
+        its signal is at least as large as its limit. An indicator that was always 0 suggests less.
+        """
+        problem, count, prior = self.problem, len(family.sizes), self.reward_prior
+        signal = prior.signal._replace(low=1.0)
+        prior = HyperPrior(prior.lengthscale, signal, prior.noise)
+        priors = {j: prior for j in problem.measured if count > 1}
+        return on_inputs(family, problem.inputs, problem.points.dimension, priors)
 
     @functools.cached_property
     def reward_rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -371,7 +397,7 @@ class FittedData(Module):
             np.where(np.isinf(end), other, end)
             for end, other in zip((low, high), others, strict=True)
         )
-        for axis in self.box.periodic:
+        for axis in (*self.box.periodic, *self.problem.measured):
             low[axis], high[axis] = -np.inf, np.inf
         return low, high
 
@@ -407,6 +433,10 @@ def _bounding_box(problem: Problem, states: Float[np.ndarray, "n m"], margin: fl
     low, high = (end.copy() for end in problem.states.bounds)
     for axis in problem.unbounded:
         values = states[:, axis] if len(states) else np.array([-1.0, 1.0])
+        if axis in problem.measured:
+            # Plans must see costs beyond a limit before there were any.
+            size = limit_size(problem, axis)
+            values = np.concatenate([values, [-size, size]])
         middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
         half_width = (1 + margin) * max(half, 1e-3)
         low[axis], high[axis] = middle - half_width, middle + half_width

@@ -54,6 +54,7 @@ class FittedKernels(Learner):
         update_columns: The same.
         broken_assumptions: That kernels are fitted to the data they are used on.
         needs_data: True: a fit needs data.
+        learns_costs: True.
         settings: All numerical settings.
         uses_grid: Whether the planner tabulates values on a grid of states.
         visited_states: Number of visited states that MDPs carry; 0 for none.
@@ -69,6 +70,7 @@ class FittedKernels(Learner):
         "kernels are fitted to the data they are used on",
     )
     needs_data: ClassVar[bool] = True
+    learns_costs: ClassVar[bool] = True
 
     settings: FittedSettings = FittedSettings()
     uses_grid: bool = False
@@ -139,6 +141,10 @@ class FittedKernels(Learner):
         if self.settings.draws_parameters and len(state.data):
             drawn = state.with_drawn_parameters(key=jax.random.fold_in(key, 1))
         return self._limited(state, state.data.problem.mdp(drawn.beliefs.sample(key=key)))
+
+    def noise_deviations(self, state: FittedState) -> np.ndarray | None:
+        noise = state.noises[1]
+        return np.asarray(noise.standard_deviations(state.data.problem.states.dimension))
 
     @with_one_thread
     def plausible(

@@ -78,9 +78,17 @@ class FittedState(Module):
             transition=_posterior(
                 data, self.dynamics_family, self.dynamics_logs, *rows, scalar=False
             ),
-            offset=TrendMean(as_array(self.trend[1:]), as_array(self.trend[0])),
+            offset=TrendMean(as_array(self._slopes), as_array(self.trend[0])),
             scale=as_array(data.scale),
         )
+
+    @property
+    def _slopes(self) -> Float[np.ndarray, "d m"]:
+        """Slopes of the trend of the next state less the state: a cost begins again from 0."""
+        slopes = self.trend[1:].copy()
+        for axis in self.data.problem.measured:
+            slopes[axis, axis] = -1.0
+        return slopes
 
     @functools.cached_property
     def plausible_beliefs(self) -> Beliefs:

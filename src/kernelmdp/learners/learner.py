@@ -60,6 +60,8 @@ class Learner(abc.ABC):
             beliefs before it.
         broken_assumptions: Assumptions of every theorem that this learner breaks; empty if none.
         needs_data: Whether no plan is possible before the first data.
+        learns_costs: Whether it knows of coordinates on which nothing depends
+            (``Problem.measured``).
 
     >>> import kernelmdp as km
     >>> isinstance(km.PSRL("riverswim", seed=0).learner, Learner)
@@ -71,6 +73,7 @@ class Learner(abc.ABC):
     update_columns: ClassVar[tuple[str, ...]] = GAINS
     broken_assumptions: ClassVar[tuple[str, ...]] = ()
     needs_data: ClassVar[bool] = False
+    learns_costs: ClassVar[bool] = False
 
     @classmethod
     def for_problem(cls, problem: Problem, requirements: LearnerRequirements) -> "Learner":
@@ -183,6 +186,17 @@ class Learner(abc.ABC):
             ``beliefs``, with slightly larger deviations.
         """
         return self.beliefs(state)
+
+    def noise_deviations(self, state: Any) -> np.ndarray | None:
+        """Return estimated standard deviations of the transition's noise.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            One number for each coordinate, (m,). None if the learner does not estimate them.
+        """
+        return None
 
     def reward_limits(self, state: Any) -> tuple[float, float]:
         """Limit the rewards that are worth fearing or hoping for, where nothing was observed.

@@ -86,8 +86,8 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
     """Levels and slopes of increments that are a linear function plus noise; 0 for the others.
 
     A trend extrapolates where there are no data. A kernel returns to zero there, and planners
-    exploit that, for example with a pole that turns fast and does not fall. Periodic axes have no
-    trend.
+    exploit that, for example with a pole that turns fast and does not fall. There is no trend along
+    periodic axes, nor along a measured cost.
     """
     data, settings = state.data, state.data.settings
     points, increments = data.points[~data.excluded], data.increments[~data.excluded]
@@ -96,9 +96,10 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
         return np.zeros_like(state.trend)
     low, high = data.bounds
     middle, width = (low + high) / 2, np.maximum(high - low, LEAST_WIDTH)
-    not_periodic = np.array([j not in data.box.periodic for j in range(d)])
-    line = linear_trend((points - middle) / width * not_periodic, increments, config=settings.trend)
-    slopes = line[1:] * (not_periodic / width)[:, None]
+    without_trend = (*data.box.periodic, *data.problem.measured)
+    has_trend = np.array([j not in without_trend for j in range(d)])
+    line = linear_trend((points - middle) / width * has_trend, increments, config=settings.trend)
+    slopes = line[1:] * (has_trend / width)[:, None]
     trend = np.concatenate([(line[0] - middle @ slopes)[None, :], slopes])
     residuals = increments - trend[0] - points @ trend[1:]
     noise = state.noises[1].standard_deviations(residuals.shape[1])

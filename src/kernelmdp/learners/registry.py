@@ -37,7 +37,7 @@ def as_learner(
         The learner.
 
     Raises:
-        ArgumentError: If there is no such learner or setting.
+        ArgumentError: If there is no such learner or setting, or it cannot learn a measured cost.
 
     >>> import kernelmdp as km
     >>> settings = {"name": "fitted", "inducing_points": 64}
@@ -45,6 +45,13 @@ def as_learner(
     >>> learner.settings.inducing_points
     64
     """
+    made = _made(learner, problem, requirements)
+    if problem.measured and not made.learns_costs:
+        raise ArgumentError("learner", "'fitted', where a cost is measured", repr(made.name))
+    return made
+
+
+def _made(learner: LearnerLike, problem: Problem, requirements: LearnerRequirements) -> Learner:
     if isinstance(learner, Learner):
         return learner
     changes = dict(learner) if isinstance(learner, Mapping) else {"name": learner}

@@ -5,7 +5,8 @@
 array([0.1])
 """
 
-from kernelmdp.mdp.constraints import Constraint, Violation, as_constraints
+from kernelmdp.mdp.constraint_parsing import as_constraints
+from kernelmdp.mdp.constraints import Constraint, Violation
 from kernelmdp.mdp.episode import Episode, state_action
 from kernelmdp.mdp.evaluation import (
     Value,
@@ -16,10 +17,11 @@ from kernelmdp.mdp.evaluation import (
     optimal_values,
     policy_values,
 )
-from kernelmdp.mdp.fallback import PID, Fallback, as_fallback
+from kernelmdp.mdp.fallback import Fallback, as_fallback
 from kernelmdp.mdp.mdp import MDP, play, rollout, step
 from kernelmdp.mdp.model import MeanModel, Model, Prediction
 from kernelmdp.mdp.noise import NO_NOISE, Categorical, Gaussian, Noise, Uniform
+from kernelmdp.mdp.pid import PID
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.mdp.state_grid import StateGrid, Stencil, TablePositions

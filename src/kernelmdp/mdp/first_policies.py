@@ -1,18 +1,23 @@
-"""Policies of a first episode that is not planned: random actions, independent or smooth.
+"""Policies of a first episode that is not planned: random actions, or an excited fallback.
 
 Independent random actions cancel each other: most systems hardly move. Actions that last move a
 system through more of its states. They begin small and grow.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
-from kernelmdp.mdp.fallback import ExcitedPolicy
-from kernelmdp.mdp.policy import OpenLoopPolicy, Policy, UniformPolicy
+from kernelmdp.mdp.policy import OpenLoopPolicy, Policy, UniformPolicy, player_of
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.random_keys import numpy_generator
-from kernelmdp.types import Key
+from kernelmdp.types import Key, Period
 
 #: About how often smooth actions change in an episode. Fewer changes leave too few different
 #: actions for a fit; with many more they are independent ones.
@@ -20,6 +25,8 @@ CHANGES = 10
 #: The size of the first actions, as a share of the range. It grows to 1: what is far from the
 #: start is reached only after small actions have shown how the system reacts.
 FIRST_SIZE = 0.2
+#: Size of the excitation of a fallback's first episode, as a share of half the action space.
+EXCITATION = 0.1
 
 
 def first_policy(kind: str, problem: Problem, *, key: Key) -> Policy:
@@ -41,6 +48,47 @@ def first_policy(kind: str, problem: Problem, *, key: Key) -> Policy:
     if kind == "smooth":
         return smooth_policy(problem.actions, problem.horizon, key=key)
     return UniformPolicy(problem.actions, key)
+
+
+class ExcitedPolicy(Policy):
+    """A fallback with small random changes of its actions in trusted states.
+
+    Attributes:
+        policy: The fallback's policy.
+        trusted: Tells which states are trusted, (n, m) to (n,).
+        space: The action space. Actions of a finite set are not changed.
+        key: Decides the changes.
+    """
+
+    policy: Policy
+    trusted: Callable[..., Any] = eqx.field(static=True)
+    space: Domain = eqx.field(static=True)
+    key: Key
+
+    def actions(self, states: Float[Array, "n m"], period: Period) -> Float[Array, "n q"]:
+        return self._excited(self.policy.actions(states, period), states, period)
+
+    def reset(self, count: int) -> Any:
+        return self.policy.reset(count)
+
+    def decide(
+        self, memory: Any, states: Float[Array, "n m"], period: Period
+    ) -> tuple[Float[Array, "n q"], Any]:
+        actions, memory = self.policy.decide(memory, states, period)
+        return self._excited(actions, states, period), memory
+
+    def player(self) -> Callable[[Any, int], np.ndarray]:
+        return player_of(self)
+
+    def _excited(self, actions: Array, states: Array, period: Period) -> Array:
+        if self.space.finite or not self.space.bounded:
+            return actions
+        low, high = (jnp.asarray(end)[None, :] for end in self.space.bounds)
+        unit = jax.random.uniform(
+            jax.random.fold_in(self.key, period), actions.shape, minval=-1.0, maxval=1.0
+        )
+        changed = jnp.clip(actions + EXCITATION * unit * (high - low) / 2, low, high)
+        return jnp.where(self.trusted(states)[:, None], changed, actions)
 
 
 def smooth_policy(actions: Domain, horizon: int, *, key: Key) -> OpenLoopPolicy:

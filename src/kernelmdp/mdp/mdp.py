@@ -22,6 +22,43 @@ from kernelmdp.types import Key
 Signal = Callable[..., Any]
 
 
+class DrawnModels(Module):
+    """Models that were drawn from beliefs, and the estimated noise.
+
+    Attributes:
+        models: The models. Every array has one row for each of them.
+        deviations: Estimated standard deviations of the transition's noise, (m,). None if the noise
+            of the MDP is known.
+        largest_error: How wrong predictions were in the last planned episode, in their standard
+            deviations; NaN if nothing was predicted yet.
+    """
+
+    models: Model
+    deviations: Float[Array, " m"] | None = None
+    largest_error: float | Float[Array, ""] = float("nan")
+
+    @classmethod
+    def stacked(
+        cls,
+        models: Sequence[Model],
+        deviations: Any = None,
+        largest_error: float = float("nan"),
+    ) -> "DrawnModels":
+        """Stack models along a first axis of every array.
+
+        Args:
+            models: The models, which differ by their arrays alone.
+            deviations: Estimated standard deviations of the noise, (m,), or None.
+            largest_error: How wrong predictions were; see the class.
+
+        Returns:
+            All of them as one.
+        """
+        stacked = jax.tree.map(lambda *rows: jnp.stack(list(map(jnp.asarray, rows))), *models)
+        given = None if deviations is None else jnp.asarray(deviations, dtype=float)
+        return cls(stacked, given, largest_error)
+
+
 class MDP(Module):
     """An MDP: H periods of s' = Π_S(P̄(s, a) + ε), r = R̄(s, a) + ε.
 
@@ -50,6 +87,7 @@ class MDP(Module):
             "terminal_value" estimates what is earned after a plan that ends in the next state. The
             signal "violation" is a ``Violation``, and says which steps break a constraint.
         visited: States that the system has visited, (k, m), for planners that fit values there.
+        drawn_models: Models drawn from beliefs, for planners that check actions in all of them.
 
     Attributes:
         model: The means R̄ and P̄, or a family of plausible means.
@@ -63,6 +101,7 @@ class MDP(Module):
         lipschitz: L, a scalar array.
         signals: Further predictions by name, with "termination" if there is one.
         visited: States that the system has visited, (k, m), or None.
+        drawn_models: Models drawn from beliefs, or None.
 
     Raises:
         ArgumentError: If the horizon is less than 1.
@@ -89,6 +128,7 @@ class MDP(Module):
     lipschitz: Float[Array, ""]
     signals: dict[str, Signal]
     visited: Float[Array, "k m"] | None
+    drawn_models: DrawnModels | None
 
     def __init__(
         self,
@@ -105,6 +145,7 @@ class MDP(Module):
         termination: Signal | None = None,
         signals: Mapping[str, Signal] | None = None,
         visited: Float[Array, "k m"] | None = None,
+        drawn_models: DrawnModels | None = None,
     ) -> None:
         if horizon < 1:
             raise ArgumentError("horizon", "at least 1", horizon)
@@ -122,6 +163,14 @@ class MDP(Module):
         if termination is not None:
             self.signals["termination"] = termination
         self.visited = visited
+        self.drawn_models = drawn_models
+
+    @property
+    def noise_deviations(self) -> Float[Array, " m"]:
+        """Standard deviations of the transition's noise: estimates if there are, or its size."""
+        if self.drawn_models is not None and self.drawn_models.deviations is not None:
+            return self.drawn_models.deviations
+        return jnp.asarray(self.transition_noise.standard_deviations(self.states.dimension))
 
     def lipschitz_in(self, metric: Sequence[float]) -> Float[Array, ""]:
         """Convert L to another metric: L times max_j new_j/old_j.

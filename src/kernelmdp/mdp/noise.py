@@ -183,8 +183,15 @@ class Noise(abc.ABC):
 
         Raises:
             ArgumentError: If the law does not know it.
-        """  # noqa: DOC202  (an override returns)
-        raise ArgumentError("noise", "a law with a distribution function", type(self).__name__)
+        """
+        probabilities = self._unit_distribution(values)
+        if probabilities is None:
+            raise ArgumentError("noise", "a law with a distribution function", type(self).__name__)
+        return probabilities
+
+    def _unit_distribution(self, values: np.ndarray) -> np.ndarray | None:
+        """P(ε ≤ x) for noise of size 1; None if the law does not know it."""
+        return None
 
     @abc.abstractmethod
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +234,7 @@ class Gaussian(Noise):
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         return jax.random.normal(key, shape)
 
-    def distribution(self, values: np.ndarray) -> np.ndarray:
+    def _unit_distribution(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(scipy.special.ndtr(values))
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +267,7 @@ class Uniform(Noise):
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)
 
-    def distribution(self, values: np.ndarray) -> np.ndarray:
+    def _unit_distribution(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(np.clip((values + 1) / 2, 0.0, 1.0))
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -137,6 +137,18 @@ class PolicyPlayer:
         return np.asarray(actions)[0]
 
 
+def player_of(policy: Policy) -> Callable[[Any, int], np.ndarray]:
+    """Return a function that plays one episode of a policy, with its memory if it has one.
+
+    Args:
+        policy: The policy.
+
+    Returns:
+        A function ``player(state, period) -> action``.
+    """
+    return PolicyPlayer(policy) if jax.tree.leaves(policy.reset(1)) else policy
+
+
 @quick_jit
 def _reset(policy: Policy, count: int) -> Any:
     return policy.reset(count)

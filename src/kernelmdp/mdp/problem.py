@@ -16,6 +16,7 @@ from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Gaussian, Noise
+from kernelmdp.mdp.observed_safety import ObservedCoordinates
 from kernelmdp.numerics.checks import choice, integer
 
 #: A known mean reward: from points (n, d) to values (n,).
@@ -58,12 +59,16 @@ class Problem:
         planner: The name of the planner that suits the problem.
         learner: The name of the learner that suits the problem.
         unbounded: Axes of the state whose bounds are provisional.
+        measured: Coordinates of the state that hold what the last step was measured to cost.
+            Nothing depends on them. They are the last ones.
         termination: Which episodes end, as a function of points (n, d) and next states (n, m). None
             if none does.
         reward_bounds: The lowest and the highest mean reward, if you know them.
         drawn_from_prior: Whether the means are draws of Gaussian processes with these kernels, as
             Theorems 3 and 4 assume.
         coordinates: The names of the coordinates of the state, for constraints as text.
+        observation: What users see, if it is not the state. Constraints and fallbacks are then
+            about observations.
         constraints: What must stay at or below 0. An agent keeps them if it is told so.
         fallback: A controller that keeps the constraints. None if there is none.
 
@@ -95,10 +100,12 @@ class Problem:
     planner: str = "grid"
     learner: str = "fixed"
     unbounded: tuple[int, ...] = ()
+    measured: tuple[int, ...] = ()
     termination: Callable[..., Any] | None = None
     reward_bounds: tuple[float, float] | None = None
     drawn_from_prior: bool = False
     coordinates: tuple[str, ...] = ()
+    observation: ObservedCoordinates | None = None
     constraints: tuple[Constraint, ...] = ()
     fallback: Fallback | None = None
 
@@ -241,6 +248,11 @@ class Problem:
     def points(self) -> ProductDomain:
         """The space of z = (s, a), with coordinates named "state" and "action"."""
         return join(state=self.states, action=self.actions)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The coordinates of z = (s, a) on which rewards and next states may depend."""
+        return tuple(j for j in range(self.points.dimension) if j not in self.measured)
 
     @functools.cached_property
     def residual_noise(self) -> np.ndarray:

@@ -3,9 +3,14 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
+
+from kernelmdp.domains import Box, Domain
 from kernelmdp.errors import ArgumentError
-from kernelmdp.mdp.constraints import as_constraints, require_possible
+from kernelmdp.mdp.constraint_parsing import as_constraints, require_possible
+from kernelmdp.mdp.constraints import Constraint
 from kernelmdp.mdp.fallback import as_fallback
+from kernelmdp.mdp.observed_safety import observed_constraints, observed_fallback
 from kernelmdp.mdp.problem import Problem
 
 
@@ -30,10 +35,33 @@ def with_safety(problem: Problem, constraints: Any, fallback: Any) -> Problem:
     spaces = {"states": problem.states, "actions": problem.actions}
     limits = problem.constraints
     if constraints != "known":
+        if problem.observation is not None:
+            constraints = observed_constraints(constraints, problem.observation)
         limits = as_constraints(constraints, names=problem.coordinates, **spaces)
-    require_possible(limits, **spaces)
+    require_possible(limits, states=_probed_states(problem, limits), actions=problem.actions)
     safe = dataclasses.replace(problem, constraints=limits)
     controller = problem.fallback if fallback == "known" else fallback
+    if problem.observation is not None and fallback != "known":
+        controller = observed_fallback(fallback, problem.observation)
+    # Users cannot say what a step from a trusted state is measured to cost. They know that it is
+    # within its limits.
+    seen = tuple(each for each in limits if each.coordinate not in problem.measured)
+    violation = dataclasses.replace(safe, constraints=seen).violation
     return dataclasses.replace(
-        safe, fallback=as_fallback(controller, violation=safe.violation, **spaces)
+        safe, fallback=as_fallback(controller, violation=violation, **spaces)
     )
+
+
+def _probed_states(problem: Problem, limits: tuple[Constraint, ...]) -> Domain:
+    """The state space, where axes without bounds are about as wide as the limits on them.
+
+    Of provisional bounds, a million wide, no probe would be between two limits.
+    """
+    low, high = (np.array(end) for end in problem.states.bounds)
+    for axis in problem.unbounded:
+        functions: list[Any] = [each.function for each in limits if each.coordinate == axis]
+        bounds = [limit.bound for limit in functions]
+        if bounds:
+            margin = max(np.ptp(bounds), abs(bounds[0]), 1.0)
+            low[axis], high[axis] = min(bounds) - margin, max(bounds) + margin
+    return Box(low, high, problem.states.periodic) if problem.unbounded else problem.states

@@ -70,7 +70,7 @@ class StudentT(Noise):
     def _unit_draw(self, shape: tuple[int, ...], key: Key) -> jax.Array:
         return jax.random.t(key, self.degrees, shape)
 
-    def distribution(self, values: np.ndarray) -> np.ndarray:
+    def _unit_distribution(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(scipy.special.stdtr(self.degrees, values))
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:

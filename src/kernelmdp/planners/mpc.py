@@ -116,6 +116,7 @@ class MPCPlanner(Planner):
     """
 
     replans: ClassVar[bool] = True
+    safe_name: ClassVar[str | None] = "safe-mpc"
 
     horizon: int = 30
     samples: int = 40
@@ -229,8 +230,8 @@ class MPCPlanner(Planner):
         if self.particles is not None:
             return self.particles
         noise = mdp.transition_noise
-        deviations = noise.standard_deviations(mdp.mean_dimension)
-        return self.noise_particles if deviations.any() and not noise.estimated else 1
+        is_noisy = noise.standard_deviations(mdp.mean_dimension).any()
+        return self.noise_particles if is_noisy and not noise.estimated else 1
 
     def search(self, mdp: MDP) -> CrossEntropySearch:
         """Make the search of one period.
@@ -241,12 +242,11 @@ class MPCPlanner(Planner):
         Returns:
             The search over actions and hallucinated controls.
         """
-        steps = min(self.horizon, mdp.horizon)
         return CrossEntropySearch(
             proposals=decision_proposals(
                 mdp.actions,
                 hallucinated_dimension(mdp, self.optimism),
-                steps,
+                min(self.horizon, mdp.horizon),
                 initial_std=self.initial_std,
                 minimum_share=self.minimum_share,
                 carry_over=self.carry_over,

@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kernelmdp.mdp.mdp import MDP
+from kernelmdp.mdp.model import Model, Prediction
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.state_grid import StateGrid
-from kernelmdp.numerics.modules import jit
+from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.planners.optimism import backup_for, with_radius
-from kernelmdp.planners.plan import Plan
 
 
 @jit
@@ -67,24 +67,64 @@ def pessimistic_values(
     return jnp.concatenate([tables, last[None]])
 
 
-def worst_value(
-    family: MDP, plan: Plan, starts: Float[np.ndarray, "n m"], *, optimism: str = "upper"
+class NegatedReward(Model):
+    """A model whose rewards have the other sign.
+
+    Attributes:
+        model: The model.
+    """
+
+    model: Model
+
+    def __call__(self, points: Float[Array, "n d"]) -> Prediction:
+        prediction = self.model(points)
+        return prediction._replace(reward=-prediction.reward)
+
+
+def best_value(
+    family: MDP, policy: Policy, grid: StateGrid, starts: Float[np.ndarray, "n m"]
 ) -> float:
-    """Compute the mean over some starts of V̲^π_1, the worst plausible value of a plan's policy.
+    """Compute the mean over some starts of the best plausible value of a policy.
+
+    It is minus the worst value for rewards of the other sign. If the truth is in the family, the
+    mean value over these starts is no more, up to the error of the grid.
+
+    Args:
+        family: The family of plausible MDPs.
+        policy: The policy, without memory.
+        grid: The grid of N nodes.
+        starts: The first states, (n, m).
+
+    Returns:
+        The value.
+    """
+    low, high = family.reward_range
+    negated = replace_fields(family, model=NegatedReward(family.model), reward_range=(-high, -low))
+    return -worst_value(negated, policy, grid, starts)
+
+
+def worst_value(
+    family: MDP,
+    policy: Policy,
+    grid: StateGrid,
+    starts: Float[np.ndarray, "n m"],
+    *,
+    optimism: str = "upper",
+) -> float:
+    """Compute the mean over some starts of V̲^π_1, the worst plausible value of a policy.
 
     If the truth is in the family, the mean value over these starts is no less, up to the error of
     the grid.
 
     Args:
         family: The family of plausible MDPs.
-        plan: A plan on a grid.
+        policy: The policy, without memory.
+        grid: The grid of N nodes.
         starts: The first states, (n, m).
         optimism: As for ``pessimistic_values``; "upper" cannot miss the worst plausible state.
 
     Returns:
         The value.
     """
-    assert plan.table is not None
-    grid = plan.table.grid
-    worst = pessimistic_values(family, plan.policy, grid, optimism)[0]
+    worst = pessimistic_values(family, policy, grid, optimism)[0]
     return float(jnp.mean(grid.value_at(worst, jnp.asarray(starts, float))))

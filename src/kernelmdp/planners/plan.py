@@ -66,16 +66,81 @@ class Plan(Module):
         """
         return float("nan")
 
-    def fallback_acts(self, states: Float[np.ndarray, "H m"]) -> Bool[np.ndarray, " H"]:
+    def risks(self, states: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " n"]:
+        """Return the planned probabilities of a violation from several states on.
+
+        Args:
+            states: The states, (n, m).
+
+        Returns:
+            ``risk`` of each state, (n,). NaN if the plan does not know it.
+        """
+        if not len(states) or np.isnan(self.risk(states[0])):
+            return np.full(len(states), np.nan)
+        return np.array([self.risk(state) for state in states])
+
+    def episode_risk(
+        self, states: Float[np.ndarray, "H1 m"], actions: Float[np.ndarray, "H q"]
+    ) -> float:
+        """Return the planned or predicted probability of a violation in an episode.
+
+        Args:
+            states: The visited states, (H + 1, m).
+            actions: The actions, (H, q).
+
+        Returns:
+            The probability. By default it is ``risk`` at the first state.
+        """
+        return self.risk(states[0])
+
+    def largest_error(
+        self, states: Float[np.ndarray, "H1 m"], actions: Float[np.ndarray, "H q"]
+    ) -> float:
+        """Measure how wrong the plan's predictions of constraints were in an episode.
+
+        Args:
+            states: The visited states, (H + 1, m).
+            actions: The actions, (H, q).
+
+        Returns:
+            The largest error, in standard deviations. NaN if the plan predicts none.
+        """
+        return float("nan")
+
+    def fallback_acts(
+        self, states: Float[np.ndarray, "H m"], actions: Float[np.ndarray, "H q"]
+    ) -> Bool[np.ndarray, " H"]:
         """Tell in which periods the fallback acts.
 
         Args:
             states: The states in which the actions are taken, one for each period, (H, m).
+            actions: The actions, (H, q).
 
         Returns:
             Whether the fallback acts, (H,). A plan without a fallback returns False.
         """
         return np.zeros(len(states), bool)
+
+    @property
+    def plan_share(self) -> float:
+        """The share of the plan in the actions: 1, or less where a fallback has the rest."""
+        return 1.0
+
+    @property
+    def simulated(self) -> Policy:
+        """The policy that stands for the plan in simulations of what it earns."""
+        return self.policy
+
+    def with_share(self, share: float) -> "Plan | None":
+        """Play a share of the plan, if the plan itself hands over to a fallback.
+
+        Args:
+            share: The share, above 0 and below 1.
+
+        Returns:
+            The changed plan. None for a plan without a fallback.
+        """
+        return None
 
     @property
     def table(self) -> "ValueTable | None":
@@ -110,6 +175,7 @@ class UnplannedPolicy(Plan):
         policy: The policy.
         error: NaN, because the value is unknown.
         fallback: Whether the policy is the fallback.
+        known_risk: The probability of a violation, if it is known without a plan.
 
     >>> import jax.numpy as jnp
     >>> from kernelmdp.mdp.policy import OpenLoopPolicy
@@ -120,12 +186,22 @@ class UnplannedPolicy(Plan):
     policy: Policy
     error: float = float("nan")
     fallback: bool = eqx.field(static=True, default=False)
+    known_risk: float = float("nan")
 
     def value(self, state: ArrayLike) -> float:
         return float("nan")
 
-    def fallback_acts(self, states: Float[np.ndarray, "H m"]) -> Bool[np.ndarray, " H"]:
+    def risk(self, state: ArrayLike) -> float:
+        return self.known_risk
+
+    def fallback_acts(
+        self, states: Float[np.ndarray, "H m"], actions: Float[np.ndarray, "H q"]
+    ) -> Bool[np.ndarray, " H"]:
         return np.full(len(states), self.fallback)
+
+    @property
+    def plan_share(self) -> float:
+        return 0.0
 
     @property
     def planned(self) -> bool:

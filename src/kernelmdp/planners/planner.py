@@ -45,6 +45,8 @@ class Planner(Protocol):
         safe_name: The name of the planner that keeps constraints and wraps this one; None if there
             is none. ``constrained`` makes it.
         keeps_constraints: Whether plans keep constraints. ``within`` then tells the planner how.
+        bounds_risk: Whether the planned risk of a violation is a bound, and no estimate.
+        drawn_models: Number of models, drawn from the beliefs, that plans need in the MDP.
 
     >>> import kernelmdp as km
     >>> isinstance(km.MPCPlanner(), Planner)
@@ -57,6 +59,8 @@ class Planner(Protocol):
     approximate: ClassVar[bool] = False
     safe_name: ClassVar[str | None] = None
     keeps_constraints: ClassVar[bool] = False
+    bounds_risk: ClassVar[bool] = False
+    drawn_models: int = 0
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None, key: Key) -> Plan:
         """Plan a policy for an MDP.

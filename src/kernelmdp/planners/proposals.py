@@ -127,6 +127,17 @@ class ProposalDistribution(abc.ABC):
             The actions, (..., q).
         """
 
+    @abc.abstractmethod
+    def encode(self, values: Float[Array, "T q"]) -> Float[Array, "T w"]:
+        """Turn values, such as actions, into decisions.
+
+        Args:
+            values: The values, (T, q).
+
+        Returns:
+            The decisions that stand for them, or for the nearest values, (T, w).
+        """
+
 
 @dataclasses.dataclass(frozen=True)
 class ColouredGaussian(ProposalDistribution):
@@ -180,6 +191,10 @@ class ColouredGaussian(ProposalDistribution):
     def decode(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
         return decisions
 
+    def encode(self, values: Float[Array, "T q"]) -> Float[Array, "T w"]:
+        low, high = (jnp.asarray(end)[None, :] for end in (self.low, self.high))
+        return jnp.clip(values, low, high)
+
 
 @dataclasses.dataclass(frozen=True)
 class CategoricalProposal(ProposalDistribution):
@@ -227,6 +242,10 @@ class CategoricalProposal(ProposalDistribution):
 
     def decode(self, decisions: Float[Array, "... w"]) -> Float[Array, "... q"]:
         return jnp.asarray(np.array(self.options))[decisions[..., 0].astype(jnp.int32)]
+
+    def encode(self, values: Float[Array, "T q"]) -> Float[Array, "T w"]:
+        distances = jnp.abs(values[:, None, :] - jnp.asarray(np.array(self.options))[None])
+        return jnp.argmin(jnp.sum(distances, axis=2), axis=1)[:, None].astype(values.dtype)
 
 
 def decision_proposals(

@@ -13,6 +13,7 @@ from kernelmdp.planners.mpc import MPCPlanner
 from kernelmdp.planners.planner import Planner
 from kernelmdp.planners.riccati_planner import RiccatiPlanner
 from kernelmdp.planners.safe_grid_planner import SafeGridPlanner
+from kernelmdp.planners.safe_mpc import SafeMPCPlanner
 from kernelmdp.planners.tolerance_planner import TolerancePlanner
 from kernelmdp.registry import Registry
 
@@ -44,6 +45,7 @@ PLANNERS.register("riccati", RiccatiPlanner)
 PLANNERS.register("arms", ArmPlanner)
 PLANNERS.register("certified", CertifiedPlanner)
 PLANNERS.register("safe-grid", SafeGridPlanner)
+PLANNERS.register("safe-mpc", SafeMPCPlanner)
 
 
 def constrained(planner: Planner, problem: Problem) -> Planner:
@@ -54,13 +56,17 @@ def constrained(planner: Planner, problem: Problem) -> Planner:
         problem: The problem, with constraints.
 
     Returns:
-        The planner itself if it keeps constraints, or the one that wraps it.
+        The planner itself if it keeps constraints, or the one that wraps it. Where kernels are
+        fitted, a grid is replaced by model-predictive control.
 
     Raises:
         ArgumentError: If no planner with constraints wraps it.
     """
     if planner.keeps_constraints:
         return planner
+    if planner.uses_grid and problem.learner == "fitted":
+        # Without valid confidence sets there is no family to bound a risk over.
+        planner = MPCPlanner.for_problem(problem)
     if planner.safe_name is None:
         safe = [name for name, maker in PLANNERS.items() if getattr(maker, "wrapping", None)]
         expected = f"a planner that keeps constraints: {' or '.join(safe)}"

@@ -25,9 +25,9 @@ from kernelmdp.mdp.problem import Problem
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.numerics.modules import jit, replace_fields
 from kernelmdp.planners.grid_planner import GridPlan, GridPlanner, UnsetModel
+from kernelmdp.planners.grid_wrapper import GridWrapper
 from kernelmdp.planners.lipschitz_envelope import lower_lipschitz_envelope
 from kernelmdp.planners.optimism import backup_for, with_radius
-from kernelmdp.planners.planner import Planner, Spaces
 from kernelmdp.planners.safe_policy import (
     RiskTables,
     SafeGridPolicy,
@@ -60,16 +60,20 @@ class SafeGridPlan(GridPlan):
     policy: SafeGridPolicy
 
     def risk(self, state: ArrayLike) -> float:
-        row = jnp.asarray(state, float)[None, :]
-        return float(_first_risk(self.policy, row)[0])
+        return float(self.risks(np.asarray(state, float)[None, :])[0])
 
-    def fallback_acts(self, states: Float[np.ndarray, "H m"]) -> Bool[np.ndarray, " H"]:
+    def risks(self, states: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " n"]:
+        return np.asarray(_first_risks(self.policy, jnp.asarray(states, float)))
+
+    def fallback_acts(
+        self, states: Float[np.ndarray, "H m"], actions: Float[np.ndarray, "H q"]
+    ) -> Bool[np.ndarray, " H"]:
         return np.asarray(_fallback_acts(self.policy, jnp.asarray(states, float)))
 
 
 @jit
-def _first_risk(policy: SafeGridPolicy, row: Float[Array, "1 m"]) -> Float[Array, " 1"]:
-    return policy.choose(policy.reset(1), row, jnp.asarray(0))[2]
+def _first_risks(policy: SafeGridPolicy, states: Float[Array, "n m"]) -> Float[Array, " n"]:
+    return policy.choose(policy.reset(states.shape[0]), states, jnp.asarray(0))[2]
 
 
 @jit
@@ -84,7 +88,7 @@ def _fallback_acts(policy: SafeGridPolicy, states: Float[Array, "H m"]) -> Bool[
 
 
 @dataclasses.dataclass(frozen=True)
-class SafeGridPlanner(Planner):
+class SafeGridPlanner(GridWrapper):
     """Plans on a grid, within a probability of breaking the constraints of the MDP.
 
     Attributes:
@@ -104,11 +108,9 @@ class SafeGridPlanner(Planner):
     True
     """
 
-    uses_grid: ClassVar[bool] = True
-    optimal: ClassVar[bool] = True
     keeps_constraints: ClassVar[bool] = True
+    bounds_risk: ClassVar[bool] = True
 
-    grid_planner: GridPlanner = GridPlanner()
     slopes: tuple[float, ...] = ()
     offset_slope: float = 0.0
     certified: bool = False
@@ -154,24 +156,6 @@ class SafeGridPlanner(Planner):
             expected = "a kernel of Lipschitz functions, for constraints on a grid"
             raise ArgumentError("transition_kernel", expected, str(problem.transition_kernel))
         return cls(exact, slopes, offset_slope, certified=norm is not None and independent)
-
-    @property
-    def keeps_lipschitz(self) -> bool:
-        return self.grid_planner.keeps_lipschitz
-
-    @property
-    def optimism(self) -> str:
-        """How the grid planner chooses the next state of a family."""
-        return self.grid_planner.optimism
-
-    def rounds_up(self, spaces: Spaces) -> bool:
-        return self.grid_planner.rounds_up(spaces)
-
-    def rounded_up(self) -> "SafeGridPlanner":
-        return dataclasses.replace(self, grid_planner=self.grid_planner.rounded_up())
-
-    def query_points(self, spaces: Spaces) -> np.ndarray:
-        return self.grid_planner.query_points(spaces)
 
     def within(self, risk: float, fallback: Fallback | None) -> "SafeGridPlanner":
         return dataclasses.replace(self, risk=risk, fallback=fallback)
@@ -275,7 +259,10 @@ def _plan(
         choices = jnp.where(facts.inside, safe, choices)
         chosen_risks = jnp.where(facts.inside, safe_risks, chosen_risks)
         chosen_values = jnp.where(facts.inside, safe_values, chosen_values)
-        worst = jnp.where(facts.broken, 1.0, chosen_risks)
+        # A cell that is trusted in part has states of both kinds, and bounds the risk of both.
+        of_both = jnp.maximum(chosen_risks, safe_risks)
+        worst = jnp.where(facts.touched, of_both, chosen_risks)
+        worst = jnp.where(facts.broken, 1.0, worst)
         known = jnp.max(jnp.where(facts.touched, safe_risks, 0.0))
         periods_left = (mdp.horizon - period).astype(chosen_values.dtype)
         low, high = (periods_left * end for end in mdp.reward_range)

@@ -11,10 +11,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from kernelmdp.mdp.constraints import Violation
 from kernelmdp.mdp.episode import state_action
-from kernelmdp.mdp.fallback import Fallback, player_of
+from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import Signal
 from kernelmdp.mdp.model import Model, Prediction
-from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.policy import Policy, player_of
 from kernelmdp.planners.action_selection import optimistic_rewards
 from kernelmdp.planners.optimism import with_radius
 from kernelmdp.planners.optimistic_backup import OptimisticBackup

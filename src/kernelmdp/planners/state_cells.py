@@ -45,16 +45,34 @@ class StateCells:
 
     @functools.cached_property
     def corners(self) -> np.ndarray:
-        """The centre and the corners of every cell inside the state space, (1 + 2^m, N, m)."""
+        """The centre and the corners of every cell inside the state space, (1 + c, N, m).
+
+        A cell that crosses the seam of a periodic axis has two parts, one at each end of the axis.
+        The corners are those of both. So c is 2 for each axis, or 4 for a periodic one, multiplied.
+        """
         nodes = self.grid.nodes
         if self.grid.states.finite:
             return nodes[None]
-        signs = [(0,) * nodes.shape[1], *itertools.product((-1, 1), repeat=nodes.shape[1])]
-        moved = [nodes + np.array(sign) * self.half_sides for sign in signs]
-        low, high = (bound.copy() for bound in self.grid.states.bounds)
-        for axis in self.grid.states.periodic:
-            low[axis], high[axis] = -np.inf, np.inf
-        return np.clip(np.stack(moved), low, high)
+        ends = [self._axis_ends(j) for j in range(nodes.shape[1])]
+        return np.stack([nodes, *(np.stack(each, axis=1) for each in itertools.product(*ends))])
+
+    def _axis_ends(self, j: int) -> list[np.ndarray]:
+        """Coordinates of the corners of all cells along an axis, each (N,)."""
+        low, high = (float(bound[j]) for bound in self.grid.states.bounds)
+        first, last = (self.grid.nodes[:, j] + sign * self.half_sides[j] for sign in (-1, 1))
+        if j not in self.grid.states.periodic:
+            return [np.maximum(first, low), np.minimum(last, high)]
+        below, above = first < low, last > high
+        first = np.where(below, first + (high - low), first)
+        last = np.where(above, last - (high - low), last)
+        crosses = below | above
+        return [first, last, np.where(crosses, low, first), np.where(crosses, high, last)]
+
+    @functools.cached_property
+    def beyond_seam(self) -> np.ndarray:
+        """Which of the corners are beyond a seam, as seen from the centre, (1 + c, N)."""
+        distances = np.abs(self.corners - self.corners[:1])
+        return np.asarray((distances > self.half_sides * (1 + ROUNDING)).any(axis=2))
 
     def index(self, states: Float[Array, "n m"]) -> Int[Array, " n"]:
         """Find the cells of states.
@@ -180,13 +198,13 @@ class StateCells:
         for j, edges in enumerate(self.edges):
             count, step = len(edges) - 1, float(edges[1] - edges[0])
             place = ((centres[:, j] - edges[0]) / step)[None, :]
-            ends = (low[:, :, j] / step - ROUNDING, high[:, :, j] / step + ROUNDING)
+            below, above = low[:, :, j] / step - ROUNDING, high[:, :, j] / step + ROUNDING
             if j in self.grid.states.periodic:
                 place = jnp.mod(place, count) + count
-                ends = tuple(jnp.clip(end, -count / 2, count / 2) for end in ends)  # type: ignore[assignment]
+                below, above = (jnp.clip(end, -count / 2, count / 2) for end in (below, above))
                 top = 3 * count - 1
             else:
                 place, top = place + 1, count + 1  # the box without end comes first
-            first.append(jnp.clip(jnp.floor(place + ends[0]), 0, top))
-            last.append(jnp.clip(jnp.floor(place + ends[1]), 0, top))
+            first.append(jnp.clip(jnp.floor(place + below), 0, top))
+            last.append(jnp.clip(jnp.floor(place + above), 0, top))
         return NodeRanges(*(jnp.stack(side, axis=-1).astype(jnp.int32) for side in (first, last)))

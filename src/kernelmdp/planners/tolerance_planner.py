@@ -4,14 +4,12 @@ import dataclasses
 import math
 from typing import ClassVar
 
-import numpy as np
-
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import integer
 from kernelmdp.planners.grid_planner import GridPlan, GridPlanner
-from kernelmdp.planners.planner import Planner, Spaces
+from kernelmdp.planners.grid_wrapper import GridWrapper
 from kernelmdp.types import ArrayLike, Key
 
 
@@ -32,7 +30,7 @@ def paper_tolerance(horizon: int, episode: int) -> float:
 
 
 @dataclasses.dataclass(frozen=True)
-class TolerancePlanner(Planner):
+class TolerancePlanner(GridWrapper):
     """A grid planner that refines its grid until the estimated error at the start is small.
 
     Attributes:
@@ -44,34 +42,13 @@ class TolerancePlanner(Planner):
     0.4
     """
 
-    uses_grid: ClassVar[bool] = True
-    optimal: ClassVar[bool] = True
     approximate: ClassVar[bool] = True
 
-    grid_planner: GridPlanner = GridPlanner()
     tolerance: float | None = None
 
     @classmethod
     def for_problem(cls, problem: Problem) -> "TolerancePlanner":
         return cls(GridPlanner.for_problem(problem))
-
-    @property
-    def keeps_lipschitz(self) -> bool:
-        return self.grid_planner.keeps_lipschitz
-
-    @property
-    def optimism(self) -> str:
-        """How the grid planner chooses the next state of a family."""
-        return self.grid_planner.optimism
-
-    def rounds_up(self, spaces: Spaces) -> bool:
-        return self.grid_planner.rounds_up(spaces)
-
-    def rounded_up(self) -> "TolerancePlanner":
-        return dataclasses.replace(self, grid_planner=self.grid_planner.rounded_up())
-
-    def query_points(self, spaces: Spaces) -> np.ndarray:
-        return self.grid_planner.query_points(spaces)
 
     def for_episode(self, episode: int, *, horizon: int) -> "TolerancePlanner":
         """Return the planner with ε_l = √(H/l), unless its tolerance is set.

@@ -148,10 +148,11 @@ def cell_facts(cells: StateCells, violation: Violation, fallback: Fallback | Non
         fallback: The fallback with its trusted set, or None.
 
     Returns:
-        The facts. A function without a slope is tried at the centre and the corners of a cell.
+        The facts. A constraint without a slope, and a trusted set that is a function, are tried at
+        the centre and the corners of a cell.
     """
     corners = jnp.asarray(cells.corners)
-    rows = cells.grid.states.nearest(corners.reshape(-1, corners.shape[2]))
+    rows = corners.reshape(-1, corners.shape[2])
     broken = jnp.zeros(corners.shape[1], bool)
     for constraint in violation.constraints:
         if not constraint.on_actions:
@@ -160,11 +161,11 @@ def cell_facts(cells: StateCells, violation: Violation, fallback: Fallback | Non
     nothing = jnp.zeros(corners.shape[1], bool)
     if fallback is None or fallback.trusted is None:
         return CellFacts(broken, nothing, nothing)
-    trusted = fallback.is_trusted(rows).reshape(corners.shape[:2])
-    touched = jnp.any(trusted, axis=0)
-    overlap = fallback.touches(cells.corners.min(axis=0), cells.corners.max(axis=0))
-    touched = touched if overlap is None else touched | jnp.asarray(overlap)
-    return CellFacts(broken, jnp.all(trusted, axis=0), touched)
+    inside, touched = (
+        fallback.trusted.covers(cells.corners),
+        fallback.trusted.touches(cells.corners),
+    )
+    return CellFacts(broken, jnp.asarray(inside), jnp.asarray(touched))
 
 
 def broken_points(
@@ -199,4 +200,10 @@ def _largest(
     """The largest value in each cell, from those at its centre and its corners."""
     if constraint.slope is None or constraint.is_limit:
         return jnp.max(values, axis=0)
-    return values[0] + constraint.slope * float(np.linalg.norm(cells.half_sides))
+    # The slope holds on each side of a seam, and the function may jump there. A state beyond the
+    # seam is as near to a corner of its part as other states are to the centre.
+    beyond = jnp.repeat(
+        jnp.asarray(cells.beyond_seam), values.shape[1] // cells.corners.shape[1], axis=1
+    )
+    largest = jnp.maximum(values[0], jnp.max(jnp.where(beyond, values, -jnp.inf), axis=0))
+    return largest + constraint.slope * float(np.linalg.norm(cells.half_sides))

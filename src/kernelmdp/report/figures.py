@@ -41,7 +41,7 @@ def regret(axes: Any, runs: Runs) -> None:
     _require_one_environment(runs)
     if measure(runs) != "cumulative regret":
         return _empty(axes, "cumulative regret", "no regret: the optimum is not known")
-    last_regrets = _lines(axes, runs, "cumulative_regret")
+    last_regrets = draw_lines(axes, runs, "cumulative_regret")
     uncovered, far = [], False
     for number, (name, trials) in enumerate(runs.contenders.items()):
         bounds = runs.bounds[runs.bounds["run"].isin(trials["run"])]
@@ -50,19 +50,19 @@ def regret(axes: Any, runs: Runs) -> None:
             curve = bounds.groupby("episode")["bound"].max()
             curve = curve[np.isfinite(curve)]
             theorem = ", ".join(str(trials["bound"].iloc[0]).split(", ")[:2])
-            label = f"{_short(theorem)}: bound of {_short(name)}"
+            label = f"{shortened(theorem)}: bound of {shortened(name)}"
             # Between two points of the curve, the later one holds.
             style = {"linestyle": "--", "drawstyle": "steps-pre", "linewidth": 1.2}
-            axes.plot(curve.index, curve, color=_colour(number), label=label, **style)
+            axes.plot(curve.index, curve, color=line_colour(number), label=label, **style)
             far = far or bool(len(curve) and curve.iloc[-1] > LOG_RATIO * last_regrets[name] > 0)
         else:
             uncovered.append(name)
     if uncovered:
         prefix = "" if len(uncovered) == len(runs.contenders) else ", ".join(uncovered) + ": "
-        axes.plot([], [], " ", label=f"{_short(prefix)}bound: not covered")
+        axes.plot([], [], " ", label=f"{shortened(prefix)}bound: not covered")
     if far:
         _logarithmic(axes, positive=bool((runs.episodes["cumulative_regret"] > 0).all()))
-    _finish(axes, "cumulative regret")
+    label_axes(axes, "cumulative regret")
 
 
 def returns(axes: Any, runs: Runs) -> None:
@@ -73,7 +73,7 @@ def returns(axes: Any, runs: Runs) -> None:
         runs: The runs of one environment.
     """
     _require_one_environment(runs)
-    _lines(axes, runs, "return")
+    draw_lines(axes, runs, "return")
     curves_by_name = runs.curves("optimal_value")
     optima = np.concatenate([curves.ravel() for curves in curves_by_name.values()])
     optima = optima[np.isfinite(optima)]
@@ -84,7 +84,7 @@ def returns(axes: Any, runs: Runs) -> None:
         axes.axhline(optima.mean(), color="black", linestyle="--", linewidth=1.2, label=label)
     else:
         axes.plot([], [], " ", label="optimum: not known")
-    _finish(axes, "return of the episode")
+    label_axes(axes, "return of the episode")
 
 
 def gains(axes: Any, runs: Runs, role: str = "both") -> None:
@@ -100,7 +100,7 @@ def gains(axes: Any, runs: Runs, role: str = "both") -> None:
     quantity = "gain" if role == "both" else f"gain about the {role}"
     if not (runs.episodes[column] > 0).any():
         return _empty(axes, quantity, "nothing to gain, or no agent stores it")
-    _lines(axes, runs, column)
+    draw_lines(axes, runs, column)
     maximum = f"maximum_{column}"
     known = runs.bounds.dropna(subset=[maximum]) if maximum in runs.bounds else runs.bounds[:0]
     for number, (name, trials) in enumerate(runs.contenders.items()):
@@ -108,13 +108,13 @@ def gains(axes: Any, runs: Runs, role: str = "both") -> None:
         if len(bounds):
             curve = bounds.groupby("episode")[maximum].max()
             style = {"linestyle": "--", "drawstyle": "steps-pre", "linewidth": 1.2}
-            label = f"certified maximum for {_short(name)}"
-            axes.plot(curve.index, curve, color=_colour(number), label=label, **style)
+            label = f"certified maximum for {shortened(name)}"
+            axes.plot(curve.index, curve, color=line_colour(number), label=label, **style)
     if len(known):
         _logarithmic(axes)
     else:
         axes.plot([], [], " ", label="certified maximum: not computed")
-    return _finish(axes, f"{quantity} (nats)")
+    return label_axes(axes, f"{quantity} (nats)")
 
 
 def widths(axes: Any, runs: Runs, role: str = "transition") -> None:
@@ -128,9 +128,9 @@ def widths(axes: Any, runs: Runs, role: str = "transition") -> None:
     _require_one_environment(runs)
     if not (runs.episodes[f"width_{role}"] > 0).any():
         return _empty(axes, f"width for the {role}", "nothing unknown, or no agent stores it")
-    _lines(axes, runs, f"width_{role}")
+    draw_lines(axes, runs, f"width_{role}")
     _logarithmic(axes)
-    return _finish(axes, f"width for the {role}")
+    return label_axes(axes, f"width for the {role}")
 
 
 def coverage(axes: Any, runs: Runs) -> None:
@@ -141,10 +141,10 @@ def coverage(axes: Any, runs: Runs) -> None:
         runs: The runs of one environment.
     """
     _require_one_environment(runs)
-    if not _lines(axes, runs, "covered", bands=False):
+    if not draw_lines(axes, runs, "covered", bands=False):
         return _empty(axes, "coverage", "no confidence sets, or no known truth")
     axes.set_ylim(-0.05, 1.05)
-    return _finish(axes, "share of seeds inside both sets")
+    return label_axes(axes, "share of seeds inside both sets")
 
 
 def times(axes: Any, runs: Runs) -> None:
@@ -155,10 +155,10 @@ def times(axes: Any, runs: Runs) -> None:
         runs: The runs of one environment.
     """
     _require_one_environment(runs)
-    if not _lines(axes, runs, "seconds", bands=False, average=np.nanmedian):
+    if not draw_lines(axes, runs, "seconds", bands=False, average=np.nanmedian):
         return _empty(axes, "time", "no times are stored")
     _logarithmic(axes)
-    return _finish(axes, "seconds an episode, median")
+    return label_axes(axes, "seconds an episode, median")
 
 
 class Figure(NamedTuple):
@@ -284,7 +284,7 @@ def _require_one_environment(runs: Runs) -> None:
         raise ArgumentError("runs", "those of one environment", ", ".join(runs.envs) or "none")
 
 
-def _lines(
+def draw_lines(
     axes: Any,
     runs: Runs,
     column: str,
@@ -292,7 +292,18 @@ def _lines(
     bands: bool = True,
     average: Callable[..., Any] = np.nanmean,
 ) -> dict[str, float]:
-    """Draw a line for each contender that has such numbers, and return the last values."""
+    """Draw a line for each contender that has such numbers.
+
+    Args:
+        axes: Axes of Matplotlib to draw on.
+        runs: The runs of one environment.
+        column: The column of the episodes.
+        bands: Whether to draw the 95 % intervals over seeds.
+        average: How seeds are averaged.
+
+    Returns:
+        The last value of each contender.
+    """
     last = {}
     for number, (name, curves) in enumerate(runs.curves(column).items()):
         curves = curves[np.isfinite(curves).any(axis=1)]
@@ -303,8 +314,8 @@ def _lines(
         all_seeds = counts == len(curves)
         values = np.full(len(episodes), math.nan)
         values[counts > 0] = average(curves[:, counts > 0], axis=0)
-        colour, seeds = _colour(number), len(runs.contenders[name])
-        label = f"{_short(name)}, {seeds} seed{'s' if seeds > 1 else ''}"
+        colour, seeds = line_colour(number), len(runs.contenders[name])
+        label = f"{shortened(name)}, {seeds} seed{'s' if seeds > 1 else ''}"
         style = {
             "marker": MARKERS[number % len(MARKERS)],
             "markersize": 4,
@@ -343,7 +354,13 @@ def _logarithmic(axes: Any, *, positive: bool = True) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _finish(axes: Any, label: str) -> None:
+def label_axes(axes: Any, label: str) -> None:
+    """Name the axes of a figure over episodes, with few ticks.
+
+    Args:
+        axes: Axes of Matplotlib.
+        label: What is drawn upwards.
+    """
     axes.set_xlabel("episode")
     axes.set_ylabel(label)
     axes.xaxis.get_major_locator().set_params(integer=True, nbins=6)
@@ -360,11 +377,30 @@ def _empty(axes: Any, label: str, reason: str) -> None:
     axes.set_yticks([])
 
 
-def _colour(number: int) -> str:
+def line_colour(number: int) -> str:
+    """Return the colour of a line.
+
+    Args:
+        number: The number of the line.
+
+    Returns:
+        The colour. Lines beyond the last colour start again with the first.
+    """
     return COLOURS[number % len(COLOURS)]
 
 
-def _short(text: str, length: int = 44) -> str:
-    """Shorten a name for a legend. Matplotlib must not read it as mathematics or hide it."""
+def shortened(text: str, length: int = 44) -> str:
+    """Shorten a name for a legend. Matplotlib must not read it as mathematics or hide it.
+
+    Args:
+        text: The name.
+        length: The most letters.
+
+    Returns:
+        The name, cut at the end if it is longer.
+
+    >>> shortened("a long name", 6)
+    'a lon…'
+    """
     short = text if len(text) <= length else text[: length - 1] + "…"
     return (" " if short.startswith("_") else "") + short.replace("$", r"\$")

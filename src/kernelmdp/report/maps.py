@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
+from kernelmdp.experiments.safe_sets import RISK_LAYER, SAFE_LAYER
 
 #: The arrays of the file. They are the fields of ``Maps``.
 ARRAYS = ("episodes", "states", "names", "layers", "visited", "visited_episode")
@@ -16,6 +17,8 @@ ARRAYS = ("episodes", "states", "names", "layers", "visited", "visited_episode")
 MISSING = 255
 #: The colour map. Colour-blind readers see it as others do.
 COLOUR_MAP = "cividis"
+#: Layers whose range does not depend on the run. In others, no range would mean safe or unsafe.
+RANGES = {RISK_LAYER: (0.0, 1.0), SAFE_LAYER: (0.0, 1.0)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Maps:
         Returns:
             The smallest and the largest value.
         """
+        if self.names[layer] in RANGES:
+            return RANGES[self.names[layer]]
         values = self.layers[:, layer]
         values = values[np.isfinite(values)]
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)

@@ -18,10 +18,12 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report.atomic_files import require_writable, write_file
+from kernelmdp.report.figure_files import embed_figure
 from kernelmdp.report.figures import FIGURES, alternative_text
 from kernelmdp.report.maps import draw_map, read_maps
 from kernelmdp.report.reading import Frame, Runs
 from kernelmdp.report.rendering import render, render_panels
+from kernelmdp.report.safety_section import count_figures, safety_section
 from kernelmdp.report.summaries import comparisons, summary, unfinished_notes
 from kernelmdp.report.tables import format_number, text_table
 from kernelmdp.version import __version__
@@ -104,7 +106,8 @@ def write_report(
         if not len(env_runs.episodes):
             continue
         figures = _figures(env_runs, page.parent / "figures", names[env])
-        figure_count += len(figures)
+        safety = safety_section(env_runs, page.parent / "figures", names[env])
+        figure_count += len(figures) + count_figures(safety)
         sections.append(
             {
                 "name": env,
@@ -113,6 +116,7 @@ def write_report(
                 "comparisons": _rows(compared, env),
                 "figures": figures,
                 "theory": _theory(env_runs),
+                "safety": safety,
                 "maps": _maps(env_runs, page.parent / "figures", names[env]),
             }
         )
@@ -184,15 +188,13 @@ def _file_names(envs: list[str]) -> dict[str, str]:
     return names
 
 
-def _figures(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, str]]:
+def _figures(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, Any]]:
     figures = []
     for key, figure in FIGURES.items():
         files = render(functools.partial(_draw, figure.draw, runs))
-        for form, content in files.items():
-            write_file(folder / f"{name}-{key}.{form}", content)
-        source = "data:image/svg+xml;base64," + base64.b64encode(files["svg"]).decode()
-        fields = {"title": figure.title, "caption": figure.caption, "source": source}
-        figures.append(fields | {"alt": alternative_text(figure, runs)})
+        fields: Any = {"title": figure.title, "caption": figure.caption}
+        alt = alternative_text(figure, runs)
+        figures.append(embed_figure(files, folder, f"{name}-{key}", alt=alt, **fields))
     return figures
 
 

@@ -1,0 +1,235 @@
+"""Write the controller of an agent to a file that needs neither this library nor Python."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from kernelmdp.agents.saving import EXPORTERS
+from kernelmdp.archive import write_atomically
+from kernelmdp.errors import ArgumentError
+from kernelmdp.export.c_source import c_source
+from kernelmdp.export.controller_inputs import action_names, inputs_of
+from kernelmdp.export.controller_table import ControllerTable
+from kernelmdp.export.exported_law import law_of
+from kernelmdp.export.numpy_archive import numpy_archive
+from kernelmdp.export.onnx_model import onnx_model, require_onnx
+from kernelmdp.export.self_check import CHECKS, SelfCheck, drawn_inputs
+from kernelmdp.export.stablehlo import first_memory, stablehlo_program
+from kernelmdp.export.tabulation_loss import TabulationLoss, tabulation_loss
+from kernelmdp.mdp.policy import Policy, player_of
+from kernelmdp.numerics.checks import choice
+from kernelmdp.planners import PLANNERS
+from kernelmdp.version import __version__
+
+#: From a controller and its self-check to the content of a file.
+Writer: TypeAlias = Callable[[ControllerTable, SelfCheck], bytes]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Export:
+    """An exported controller, with how it differs from ``predict``.
+
+    Attributes:
+        table: The controller as data.
+        policy: The policy that the controller follows exactly.
+        check: The self-check.
+        loss: What is lost by a table; nothing for gains and arms.
+        path: The file that was written, or None.
+
+    >>> import kernelmdp as km
+    >>> export = controller_of(km.Greedy("lqr-1d", seed=0, planner="riccati"))
+    >>> print(export)
+    controller of 'lqr-1d' (linear, H = 10): exactly that of predict
+    """
+
+    table: ControllerTable
+    policy: Policy
+    check: SelfCheck
+    loss: TabulationLoss
+    path: pathlib.Path | None = None
+
+    def __str__(self) -> str:
+        task, size = self.table.description["task"], ""
+        if self.path is not None:
+            size = f", {self.path.stat().st_size:,} bytes"
+        what = f"controller of {task!r} ({self.table.kind}, H = {self.table.horizon}{size})"
+        return f"{what}: {self.loss}"
+
+
+def controller_of(
+    agent: Any,
+    *,
+    state_points: int | tuple[int, ...] | None = None,
+    interpolation: str = "auto",
+) -> Export:
+    """Make what a file holds of the controller of an agent.
+
+    Args:
+        agent: The agent. Its planner is a grid, Riccati or arms planner.
+        state_points: Nodes along each axis of the state for the table of a grid plan. More nodes
+            lose less and make larger files. The default are the nodes of the plan.
+        interpolation: "linear" interpolates actions between nodes, "nearest" takes those of the
+            nearest node. "auto" takes the one that loses less in the learned model, where states
+            and actions form a box; elsewhere actions cannot be interpolated.
+
+    Returns:
+        The controller, before it is written.
+
+    Raises:
+        ArgumentError: If the plan is of another kind.
+
+    >>> import kernelmdp as km
+    >>> controller_of(km.Greedy("riverswim", seed=0)).table.kind
+    'points'
+    """
+    choice("interpolation", interpolation, ("auto", "linear", "nearest"))
+    problem, policy = agent.problem, agent.controller().policy
+    m = problem.states.dimension
+    counts = (int(state_points),) * m if isinstance(state_points, int) else state_points
+    law = law_of(policy, problem, counts, interpolation)
+    inputs = inputs_of(agent, clips=law.kind in ("interpolated", "nearest"))
+    low, high = problem.actions.bounds
+    loss = TabulationLoss() if law.exact else tabulation_loss(policy, law.policy, agent)
+    if interpolation == "auto" and law.kind == "interpolated":
+        # Interpolation is smooth, and wrong where the best action jumps. Neither is always better.
+        other = law_of(policy, problem, counts, "nearest")
+        other_loss = tabulation_loss(policy, other.policy, agent)
+        if other_loss.in_model < loss.in_model:
+            law, loss = other, other_loss
+    table = ControllerTable(
+        inputs=inputs,
+        kind=law.kind,
+        law=law.arrays,
+        rows=law.rows,
+        action_names=action_names(agent),
+        action_low=low,
+        action_high=high,
+        description=description_of_agent(agent) | {"loss": str(loss)},
+    )
+    return Export(table, law.policy, SelfCheck.of(table, law.policy, problem.states), loss)
+
+
+def description_of_agent(agent: Any) -> dict[str, Any]:
+    """Describe where a controller comes from.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        The task, the agent, its planner, the episodes it learned from, and the version.
+    """
+    planner = type(agent.planner)
+    return {
+        "format": "kernelmdp controller",
+        "version": __version__,
+        "task": agent.problem.name,
+        "agent": agent.name,
+        "planner": PLANNERS.name_of(planner) or planner.__name__,
+        "episodes": int(agent.episode),
+        "seed": agent.seed,
+    }
+
+
+def write_table(writer: Writer, agent: Any, path: object, **options: Any) -> Export:
+    """Write a controller that is a table or gains.
+
+    Args:
+        writer: From a controller and its self-check to the content of the file.
+        agent: The agent.
+        path: The file.
+        **options: Options of ``controller_of``.
+
+    Returns:
+        The export.
+    """
+    export = controller_of(agent, **options)
+    target = write_to(path, writer(export.table, export.check))
+    return dataclasses.replace(export, path=target)
+
+
+def write_stablehlo(agent: Any, path: object, **options: Any) -> Export:
+    """Write the policy of ``predict`` itself as a program, and its description beside it.
+
+    Args:
+        agent: The agent.
+        path: The file of the program. ``path`` with ``.json`` added is the description.
+        **options: None. Options of tables are an error.
+
+    Returns:
+        The export. Its table has no law, because the program holds the policy.
+
+    Raises:
+        ArgumentError: If an option is given.
+    """
+    for name, value in options.items():
+        raise ArgumentError(name, "None for '.stablehlo', which holds the policy itself", value)
+    problem, policy = agent.problem, agent.controller().policy
+    inputs = inputs_of(agent, clips=False)
+    low, high = problem.actions.bounds
+    names, rows = action_names(agent), np.arange(problem.horizon)
+    memory = [
+        {"shape": list(leaf.shape), "type": str(leaf.dtype), "values": leaf.ravel().tolist()}
+        for leaf in first_memory(policy)
+    ]
+    described = description_of_agent(agent) | {"memory": memory}
+    table = ControllerTable(inputs, "program", {}, rows, names, low, high, described)
+    observations, periods = drawn_inputs(table, problem.states, count=CHECKS, seed=0)
+    state_of = table.numpy_controller().state
+    # Every check begins with the first memory.
+    actions = [
+        player_of(policy)(state_of(row), int(h))
+        for row, h in zip(observations, periods, strict=True)
+    ]
+    check = SelfCheck(observations, periods, np.array(actions))
+    target = write_to(path, stablehlo_program(policy, inputs))
+    text = json.dumps(table.summary() | {"self_check": check.lists()})
+    write_to(f"{path}.json", text.encode())
+    return Export(table, policy, check, TabulationLoss(), target)
+
+
+def write_to(path: object, content: bytes) -> pathlib.Path:
+    """Write a file atomically.
+
+    Args:
+        path: The file.
+        content: Its content.
+
+    Returns:
+        The path.
+
+    Raises:
+        ArgumentError: If the file cannot be written.
+    """
+    target = pathlib.Path(str(path))
+    try:
+        write_atomically(target, content)
+    except OSError as error:
+        raise ArgumentError("path", "a file that can be written", f"{path} ({error})") from None
+    return target
+
+
+def _c(table: ControllerTable, check: SelfCheck) -> bytes:
+    return c_source(table, check).encode()
+
+
+def _write_c(agent: Any, path: object, **options: Any) -> Export:
+    return write_table(_c, agent, path, **options)
+
+
+def _write_npz(agent: Any, path: object, **options: Any) -> Export:
+    return write_table(numpy_archive, agent, path, **options)
+
+
+def _write_onnx(agent: Any, path: object, **options: Any) -> Export:
+    require_onnx()  # before the plan is made, which may take long
+    return write_table(onnx_model, agent, path, **options)
+
+
+EXPORTERS.register(".c", _write_c)
+EXPORTERS.register(".onnx", _write_onnx)
+EXPORTERS.register(".npz", _write_npz)
+EXPORTERS.register(".stablehlo", write_stablehlo)
