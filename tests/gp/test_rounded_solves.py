@@ -59,10 +59,13 @@ def test_hard_data_stay_within_the_tolerance(noise, lengthscale, distance):
     kernel = km.kernels.SquaredExponential(lengthscale)
     rounded = posterior(kernel, noise, points, targets)
     exact = posterior(kernel, noise, points, targets, engine="exact")
-    for got, expected, allowed in zip(
-        rounded.predict(queries), exact.predict(queries), (1e-6, TOLERANCE), strict=True
-    ):
-        np.testing.assert_allclose(got, expected, rtol=allowed, atol=1e-9)
+    mean, std = exact.predict(queries)
+    np.testing.assert_allclose(rounded.predict(queries)[1], std, rtol=TOLERANCE, atol=1e-9)
+    # Both means are k(z, X)α in 64 bits, summed in an order that depends on the processor. With
+    # k ≤ 1 two orders differ by a few ε‖α‖₁, and α = (y − mean(X))/λ is large where λ is small.
+    weights = (targets - np.asarray(exact.predict(points)[0])) / noise
+    round_off = 4 * np.finfo(float).eps * np.abs(weights).sum()
+    np.testing.assert_allclose(rounded.predict(queries)[0], mean, rtol=1e-6, atol=round_off)
 
 
 def test_points_of_one_call_are_judged_in_turn():
