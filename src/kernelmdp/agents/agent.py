@@ -28,8 +28,9 @@ from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.constraints import require_allowed
 from kernelmdp.mdp.episode import checked_step, recorded_episode
-from kernelmdp.mdp.measured_cost import told_episode, user_policy
 from kernelmdp.mdp.policy import Policy
+from kernelmdp.mdp.prior_motion import has_tables, schedules_of
+from kernelmdp.mdp.told_data import told_episode, user_policy
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.planners import Plan, Planner, as_planner
@@ -107,8 +108,10 @@ class Agent(abc.ABC):
         self.confidence = confidence.for_problem(self.problem)
         self.planner: Planner = self._make_planner()
         self.learner: Learner = self._make_learner()
-        self.update = self.config.update
-        must_explore = self.learner.needs_data and self.update == "episode"
+        self.update = self.config.update_for(self.problem)
+        # A rough model can be planned in before any data, if it is known what is wanted.
+        can_plan = self.problem.known_motion.is_prior and self.problem.reward is not None
+        must_explore = self.learner.needs_data and self.update == "episode" and not can_plan
         exploration = "random" if self.problem.fallback is None else "fallback"
         self.first_episode = self.config.first_episode or (exploration if must_explore else "prior")
         #: The learner's state: what was learned so far.
@@ -122,6 +125,8 @@ class Agent(abc.ABC):
         self.last_episode: int | None = None
         #: Confidence sets of the current episode, for agents that build them.
         self.sets: ConfidenceSets | None = None
+        # Whether the next episode has schedules of its own.
+        self._follows_schedules = has_tables(self.config.known)
         # Steps of the current episode that were learned from already (``update="step"``).
         self._steps_seen = 0
         # Episode and step of the first outcome that may have been clipped.
@@ -291,8 +296,25 @@ class Agent(abc.ABC):
             self._start = checked_state(self.problem, "first_state", first_state)
             require_allowed(self.problem.violation, "first_state", self._start)
         if self._plan is None:
+            if self._follows_schedules:
+                self.schedule(**schedules_of(self.config.known, self.episode, self.problem.horizon))
             self._plan = next_plan(self, key=episode_key(self.seed, self.episode))
         return user_policy(self.problem, self._plan.policy)
+
+    def schedule(self, **values: ArrayLike) -> None:
+        """Say what scheduled coordinates do in the next episodes, such as another reference.
+
+        ``ask``, ``predict`` and the controller plan for it. Schedules given as a table with a row
+        for each episode come back at the next ``ask`` after ``tell``.
+
+        Args:
+            **values: Values at the times 0 to H, (H + 1,), by the name of the coordinate. The
+                setting ``known`` must have named a schedule for it.
+        """
+        self.state = self.learner.with_schedules(self.state, values)
+        self.best_state = self.learner.with_schedules(self.best_state, values)
+        self._plan = self._greedy = None
+        self._follows_schedules = False
 
     @property
     def planned(self) -> Plan | None:
@@ -353,6 +375,7 @@ class Agent(abc.ABC):
         self.after_episode(episode)
         self._steps_seen = 0
         self._plan = self._greedy = self._start = None
+        self._follows_schedules = has_tables(self.config.known)
 
     def replay(self, episode: Episode) -> None:
         """Learn from an episode that another agent has recorded.
@@ -423,11 +446,11 @@ class Agent(abc.ABC):
         Raises:
             ArgumentError: If there is no such period.
         """
-        observed_state = self.system.state_of(observation)
-        state = checked_state(self.problem, "observation", observed_state)
+        seen = np.atleast_1d(np.asarray(self.system.state_of(observation), float))
+        checked_state(self.problem, "observation", seen)
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
-        return self.controller().policy(state, period)
+        return user_policy(self.problem, self.controller().policy)(seen, period)
 
     def controller(self) -> Plan:
         """Return the plan that ``predict`` follows. It is made once after every episode.
@@ -455,7 +478,8 @@ class Agent(abc.ABC):
         episodes = integer("episodes", episodes, least=1)
         if self.follows_best:
             self.follows_best, self._greedy = False, None
-        returns = self.system.evaluate(self.controller().policy, seeds=range(seed, seed + episodes))
+        policy = user_policy(self.problem, self.controller().policy)
+        returns = self.system.evaluate(policy, seeds=range(seed, seed + episodes))
         newest = Evaluation(self.episode, returns)
         totals = np.array([episode.total for episode in self.history])
         if self.best is not None and warn_of_loss(newest, self.best, seen=totals):

@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-import numpy as np
 
+from kernelmdp.agents.given_settings import as_bounds, as_noise_law, as_reward, import_kernel
 from kernelmdp.agents.system import System, as_system
-from kernelmdp.errors import ArgumentError, KernelMDPError
+from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import as_kernel, as_output_kernel
 from kernelmdp.learners import LearnerLike
-from kernelmdp.mdp import Noise, Problem
+from kernelmdp.mdp import Problem
 from kernelmdp.mdp.constraint_parsing import named_coordinates
 from kernelmdp.mdp.measured_cost import COST, OfInputs
+from kernelmdp.mdp.memory import Memory
 from kernelmdp.mdp.model import reward_values
-from kernelmdp.mdp.noise import as_noise
+from kernelmdp.mdp.prior_motion import needs_clock, with_known_motion
 from kernelmdp.mdp.safe_problem import with_safety
-from kernelmdp.numerics.checks import choice, float_array, require_finite
+from kernelmdp.numerics.checks import choice, integer, require_finite
 from kernelmdp.planners.risk_budget import RiskBudget
-from kernelmdp.registry import import_object, is_reference
 from kernelmdp.settings import Settings, setting
 
 #: Number of points at which a known reward function is tried when an agent is made. A few points
@@ -94,6 +94,34 @@ class AgentConfig(Settings):
         "agent that explores may keep searching for rewards that do not exist.",
     )
 
+    history: int = setting(
+        1,
+        "Number of last observations that the state tells, with the actions between them. 2 if "
+        "velocities are not measured, more if observations are noisy.",
+    )
+    delay: int = setting(0, "Number of periods after which an action takes effect.")
+    known: Any = setting(
+        None,
+        "Coordinates whose motion you know, by name: a function of (state, action) with the next "
+        "value, or a schedule of values at the times 0 to H, which plans see ahead.",
+    )
+    prior_model: Any = setting(
+        None,
+        "A rough model of the motion: a function of (state, action) with the next state, or with "
+        "a mapping from names to next values; or matrices (A, B). What it misses is learned.",
+    )
+    prior_error: float = setting(
+        0.1,
+        "How wrong the rough model may be where nothing was observed, as a share of the change of "
+        "the state. A tenth is less than a rough model misses; the data raise it where they must.",
+    )
+    forgetting: float = setting(
+        0.0,
+        "For a plant that changes: the number of last episodes that are learned from (1 or more), "
+        "or the share of its weight that an episode loses with each later one (below 1). 0 keeps "
+        "everything.",
+    )
+
     pessimism: float | None = setting(
         None,
         "Standard deviations by which predict lowers learned rewards, so that places without data "
@@ -133,6 +161,14 @@ class AgentConfig(Settings):
         ):
             raise ArgumentError("pessimism", "a finite number of at least 0", self.pessimism)
         choice("update", self.update, ("episode", "step"))
+        integer("history", self.history, least=1)
+        integer("delay", self.delay, least=0)
+        for name in ("prior_error", "forgetting"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ArgumentError(name, "a finite number of at least 0", value)
+        if self.forgetting >= 1:
+            integer("forgetting", self.forgetting, least=1)
         if self.first_episode is not None:
             choice("first_episode", self.first_episode, ("random", "smooth", "prior", "fallback"))
         if self.kernel not in (None, "auto"):
@@ -179,7 +215,30 @@ class AgentConfig(Settings):
         """
         system = as_system(task, **options)
         limited = named_coordinates(self.constraints) - set(system.problem.coordinates)
-        return system.with_cost() if COST in limited else system
+        system = system.with_cost() if COST in limited else system
+        clock = needs_clock(self.known)
+        problem = system.problem
+        if problem.memory is not None or not (self.history > 1 or self.delay or clock):
+            return system
+        spaces = problem.states, problem.actions, problem.horizon
+        return system.with_memory(Memory(*spaces, self.history, self.delay, clock))
+
+    def update_for(self, problem: Problem) -> str:
+        """Return when the agent learns.
+
+        Args:
+            problem: The problem.
+
+        Returns:
+            The setting ``update``.
+
+        Raises:
+            ArgumentError: If an agent learns at every step whose states tell the past.
+        """
+        if self.update == "step" and problem.memory is not None:
+            expected = "'episode' with history, delay or a schedule"
+            raise ArgumentError("update", expected, repr(self.update))
+        return self.update
 
     def problem_for(self, system: System) -> Problem:
         """Make the problem that an agent learns: the system's, changed by these settings.
@@ -202,24 +261,32 @@ class AgentConfig(Settings):
         if callable(self.reward):
             if problem.measured:
                 changes["reward"] = OfInputs(self.reward, problem.inputs)
+            elif problem.memory is not None:
+                changes["reward"] = OfInputs(self.reward, problem.memory.seen)
             changes["norm_reward"] = None  # the problem's bound is for its own reward
         if self.reward_kernel is not None:
             # Norm bounds belong to the problem's kernel and do not hold for another one.
             changes |= {"norm_reward": None, "assumed_norms": (1.0, 1.0)}
             changes["drawn_from_prior"] = False
-            reward_kernel = _import_kernel(self.reward_kernel)
+            reward_kernel = import_kernel(self.reward_kernel)
             changes["reward_kernel"] = as_kernel("reward_kernel", reward_kernel)
         if self.transition_kernel is not None:
             changes |= {"norm_transition": None, "assumed_norms": (1.0, 1.0)}
             changes["drawn_from_prior"] = False
             changes["transition_kernel"] = as_output_kernel(
-                "transition_kernel", _import_kernel(self.transition_kernel), problem.mean_dimension
+                "transition_kernel", import_kernel(self.transition_kernel), problem.mean_dimension
             )
         if self.reward_bounds is not None:
-            changes["reward_bounds"] = _as_bounds(self.reward_bounds)
+            changes["reward_bounds"] = as_bounds(self.reward_bounds)
         if self.noise is not None:
-            changes["reward_noise"] = changes["transition_noise"] = _as_noise_law(self.noise)
+            changes["reward_noise"] = changes["transition_noise"] = as_noise_law(self.noise)
         problem = dataclasses.replace(problem, **changes)
+        problem = with_known_motion(
+            dataclasses.replace(problem, forgetting=float(self.forgetting)),
+            known=self.known,
+            prior_model=self.prior_model,
+            prior_error=self.prior_error,
+        )
         problem = with_safety(problem, self.constraints, self.fallback)
         if problem.reward is not None:
             points = jnp.asarray(problem.points.spread_points(REWARD_PROBES))
@@ -240,54 +307,6 @@ class AgentConfig(Settings):
         changes = dict(self.learner) if isinstance(self.learner, Mapping) else {}
         fitted = {name: getattr(problem, name) for name in self.given_kernels}
         return {"name": "fitted"} | fitted | changes
-
-
-def as_reward(reward: object, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """Convert the setting ``reward`` to a function.
-
-    Args:
-        reward: "learned", "known" or a function.
-        truth: The environment's mean reward, if it is known.
-
-    Returns:
-        None for "learned", the environment's function for "known", or the user's function.
-
-    Raises:
-        ArgumentError: If it is none of these, or "known" where the reward is not known.
-    """
-    if callable(reward):
-        return reward
-    if reward == "learned":
-        return None
-    if reward == "known" and truth is not None:
-        return truth
-    raise ArgumentError(
-        "reward", "'learned', a function of points (n, d), or 'known' where it is", repr(reward)
-    )
-
-
-def _import_kernel(kernel: object) -> Any:
-    """Import a kernel given as ``module:Name``; return any other kernel or text unchanged."""
-    if not (isinstance(kernel, str) and is_reference(kernel)):
-        return kernel
-    target: Any = import_object(kernel, "kernel")
-    return target() if isinstance(target, type) else target
-
-
-def _as_bounds(reward_bounds: object) -> tuple[float, float]:
-    bounds = np.asarray(float_array(reward_bounds, "reward_bounds"))
-    if bounds.shape != (2,) or not bounds[0] < bounds[1]:
-        raise ArgumentError("reward_bounds", "two numbers, the lower one first", reward_bounds)
-    return float(bounds[0]), float(bounds[1])
-
-
-def _as_noise_law(noise: object) -> Noise:
-    try:
-        return as_noise(noise)
-    except KernelMDPError:
-        raise
-    except (TypeError, ValueError):
-        raise ArgumentError("noise", "a noise law or a standard deviation", repr(noise)) from None
 
 
 def signature_with(function: Callable[..., Any], config: type[AgentConfig]) -> inspect.Signature:

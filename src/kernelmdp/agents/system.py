@@ -13,7 +13,10 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.mdp import Policy, Problem
-from kernelmdp.mdp.measured_cost import with_cost, with_zero_costs
+from kernelmdp.mdp.measured_cost import with_cost
+from kernelmdp.mdp.memory import Memory
+from kernelmdp.mdp.remembered_problem import with_memory
+from kernelmdp.mdp.told_data import first_state
 from kernelmdp.numerics.checks import float_array, require_finite
 from kernelmdp.types import Observation
 
@@ -68,6 +71,17 @@ class System(abc.ABC):
             ArgumentError: If no cost is measured.
         """  # noqa: DOC202  (an override returns)
         raise ArgumentError("constraints", "no limit of a cost, as the task reports none", "'cost'")
+
+    @abc.abstractmethod
+    def with_memory(self, memory: Memory) -> "System":
+        """Let states tell the past and the time.
+
+        Args:
+            memory: What they tell.
+
+        Returns:
+            The system with these states.
+        """
 
     def require_bounds(self) -> None:  # noqa: B027  (most systems have true bounds)
         """Raise ArgumentError if an axis of the state has only provisional bounds."""
@@ -133,6 +147,9 @@ class OfflineSystem(System):
     def with_cost(self) -> "OfflineSystem":
         return OfflineSystem(with_cost(self.given_problem))
 
+    def with_memory(self, memory: Memory) -> "OfflineSystem":
+        return OfflineSystem(with_memory(self.given_problem, memory))
+
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         raise ArgumentError("task", "an environment to play in", "a Problem")
 
@@ -190,8 +207,8 @@ def checked_state(
     Args:
         problem: Defines the number of coordinates m.
         argument: The argument's name, for error messages.
-        state: The state. A measured cost may be left out, as nothing depends on it.
-        complete: Whether the cost may not be left out, as in what is learned from.
+        state: The state. What users do not see may be left out (``mdp.told_data``).
+        complete: Whether it may not be left out, as in what is learned from.
 
     Returns:
         The state as an array (m,).
@@ -201,7 +218,7 @@ def checked_state(
     """
     array = np.atleast_1d(np.asarray(float_array(state, argument)))
     m = problem.states.dimension
-    array = array if complete else with_zero_costs(problem, array)
+    array = array if complete else first_state(problem, array)
     if array.shape != (m,):
         raise ShapeError(argument, f"a state of {m} numbers", f"shape {array.shape}")
     require_finite(argument, array)

@@ -6,6 +6,7 @@ An agent sees a system through the interface of ``agents.system`` only. The lear
 import abc
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType
 from typing import Any, ClassVar
@@ -25,6 +26,9 @@ from kernelmdp.experiments.regret import Evaluator, NoEvaluator, RegretEvaluator
 from kernelmdp.experiments.results import Result
 from kernelmdp.experiments.step_updates import StepwisePlayer, play_by_step
 from kernelmdp.mdp import Episode, Policy, Problem
+from kernelmdp.mdp.measured_cost import OfInputs
+from kernelmdp.mdp.memory import Memory
+from kernelmdp.mdp.remembered_problem import with_memory
 from kernelmdp.numerics.modules import quick_jit
 from kernelmdp.types import ArrayLike, Key, Observation
 
@@ -98,6 +102,9 @@ class PlayableSystem(System, abc.ABC):
         Returns:
             The evaluator. If the truth is unknown, it returns no numbers.
         """
+
+    def with_memory(self, memory: Memory) -> "RememberingSystem":
+        return RememberingSystem(self, memory)
 
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         return np.array([self.play_seeded(policy, seed=seed).total for seed in seeds])
@@ -200,6 +207,61 @@ class GymnasiumSystem(PlayableSystem):
 
     def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
         return self.gymnasium_task.play(policy.player(), seed=seed)
+
+    def evaluator(self) -> Evaluator:
+        return NoEvaluator()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RememberingSystem(PlayableSystem):
+    """A system whose states tell the past and the time. Its policies remember them by themselves.
+
+    Attributes:
+        system: The system whose states are observations.
+        memory: What states tell.
+    """
+
+    system: PlayableSystem
+    memory: Memory
+
+    @property
+    def task(self) -> object:
+        return self.system.task
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        return with_memory(self.system.problem, self.memory)
+
+    @property
+    def known_reward(self) -> Callable[..., Any] | None:
+        reward = self.system.known_reward
+        return None if reward is None else OfInputs(reward, self.memory.seen)
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        return self.system.spec
+
+    def state_of(self, observation: Observation) -> Observation:
+        seen: Any = observation  # may be a mapping
+        complete = np.shape(seen) == (self.memory.dimension,)
+        return observation if complete else self.system.state_of(observation)
+
+    def require_bounds(self) -> None:
+        self.system.require_bounds()
+
+    def start(self, *, key: Key) -> ArrayLike | None:
+        start = self.system.start(key=key)
+        return None if start is None else self.memory.first(np.asarray(start))
+
+    def play(self, policy: Policy, start: ArrayLike | None, *, key: Key) -> Episode:
+        seen = None if start is None else np.asarray(start)[: self.memory.observed]
+        return self.memory.episode(self.system.play(policy, seen, key=key))
+
+    def play_by_step(self, agent: Agent, start: ArrayLike | None, *, key: Key) -> Episode:
+        raise ArgumentError("update", "'episode' where states tell the past", "'step'")
+
+    def play_seeded(self, policy: Policy, *, seed: int) -> Episode:
+        return self.memory.episode(self.system.play_seeded(policy, seed=seed))
 
     def evaluator(self) -> Evaluator:
         return NoEvaluator()

@@ -144,7 +144,7 @@ class InducingEngine(Engine):
         Args:
             points: (h, d).
             targets: (h, m).
-            counted: 1 for rows that count, 0 for padding.
+            counted: 1 for rows that count, √w for those of weight w, 0 for padding.
 
         Returns:
             The engine with changed sums only.
@@ -172,7 +172,7 @@ class InducingEngine(Engine):
             (
                 self.precision + precision,
                 self.moment + moment,
-                self.count + jnp.sum(counted).astype(self.count.dtype),
+                self.count + jnp.sum(counted > 0).astype(self.count.dtype),
             ),
         )
 

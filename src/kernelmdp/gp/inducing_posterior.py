@@ -11,7 +11,7 @@ from kernelmdp.gp.fit_config import INDUCING, InducingConfig
 from kernelmdp.gp.inducing_engine import InducingEngine
 from kernelmdp.gp.kernel_families import BatchedKernels
 from kernelmdp.gp.mean_functions import as_mean
-from kernelmdp.gp.output_layouts import ColumnLayout
+from kernelmdp.gp.output_layouts import ColumnLayout, MixedLayout
 from kernelmdp.gp.posterior import Posterior
 from kernelmdp.gp.truncated_root import truncated_root
 from kernelmdp.kernels import Independent
@@ -29,6 +29,8 @@ def inducing_posterior(
     scalar: bool,
     block: int,
     config: InducingConfig = INDUCING,
+    weights: Any = None,
+    layout: MixedLayout | None = None,
 ) -> Posterior:
     """Make the posterior of data on inducing points.
 
@@ -47,6 +49,9 @@ def inducing_posterior(
         scalar: Whether values have shape (n,) and not (n, 1).
         block: The number of rows absorbed at once.
         config: Numerical settings.
+        weights: The weight w of each row, (n,): its noise variance is that of its output over w.
+            None means 1.
+        layout: How outputs follow from the m functions, if they are not these functions.
 
     Returns:
         A posterior whose ``engine`` is "inducing" and whose ``rank`` is R.
@@ -66,21 +71,27 @@ def inducing_posterior(
     """
     engine = _prior(kernels, as_array(inducing_points), as_array(used), config)
     x, y = np.asarray(points, float), np.asarray(targets, float)
+    roots = None if weights is None else np.sqrt(np.asarray(weights, float))
     for start in range(0, len(x), block):
         block_x, block_y = x[start : start + block], y[start : start + block]
         padding = block - len(block_x)
-        counted = np.concatenate([np.ones(len(block_x)), np.zeros(padding)])
+        # Rows and targets are multiplied by it: √w for a row, 0 for padding.
+        used_rows = np.ones(len(block_x)) if roots is None else roots[start : start + block]
+        counted = np.concatenate([used_rows, np.zeros(padding)])
         padded_x, padded_y = (np.pad(rows, ((0, padding), (0, 0))) for rows in (block_x, block_y))
         engine = _absorb(engine, padded_x, padded_y, counted)
     engine = _finish(engine)
     m, d = kernels.signal.shape[0], kernels.dimension
-    expressions = kernels.kernels()
+    expressions, noise_variance = kernels.kernels(), kernels.noise**2
+    if layout is not None:
+        # An output that is known exactly has no noise, and no observation counts.
+        m, noise_variance = layout.outputs, noise_variance @ (layout.mixing**2).T
     return Posterior(
         kernel=expressions[0] if scalar else Independent(expressions),
-        layout=ColumnLayout(m),
+        layout=ColumnLayout(m) if layout is None else layout,
         engines=(engine,),
         mean=as_mean(None, m, d),
-        noise_variance=kernels.noise**2,
+        noise_variance=noise_variance,
         jitter=0.0,
         scalar=scalar,
         domain=None,

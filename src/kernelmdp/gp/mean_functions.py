@@ -48,19 +48,21 @@ class IdentityMean(Mean):
 
 
 class TrendMean(Mean):
-    """The state plus a linear function of the point: increments with a linear trend.
+    """A known function plus a linear function of the point: residuals with a linear trend.
 
     Attributes:
         slopes: The slopes.
         level: The constants.
+        function: From points (n, d) to the known values (n, m), such as the state itself.
     """
 
     slopes: Float[Array, "d m"]
     level: Float[Array, " m"]
+    function: Callable[[Float[Array, "n d"]], Float[Array, "n m"]]
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
         trend = points @ self.slopes.astype(points.dtype) + self.level[None, :].astype(points.dtype)
-        return points[:, : trend.shape[1]] + trend
+        return jnp.asarray(self.function(points), points.dtype) + trend
 
 
 class ConstantMean(Mean):

@@ -6,6 +6,7 @@
   Independent outputs with different kernels or noise variances have U = I.
 - Dense: one engine on rows (x, i). It suits every kernel and costs m³ times the work.
 - Column: one engine with m columns that have different kernels.
+- Mixed: m outputs are given linear combinations of p such columns.
 """
 
 import abc
@@ -276,3 +277,37 @@ class ColumnLayout(Layout):
         m, n = parts[0].shape[:2]
         blocks = jnp.einsum("mnk,mj->nmkj", parts[0], jnp.eye(m, dtype=parts[0].dtype))
         return blocks.reshape(n * m, n * m)
+
+
+class MixedLayout(Layout):
+    """One engine with p columns, and outputs that are linear combinations E·columns of them.
+
+    Observations of the p ``leading`` outputs are those of the columns. The others follow from them.
+
+    Attributes:
+        outputs: m.
+        mixing: E. Its rows at the leading outputs are those of the identity.
+        leading: The outputs that are a column each.
+    """
+
+    outputs: int = eqx.field(static=True)
+    mixing: Float[Array, "m p"]
+    leading: tuple[int, ...] = eqx.field(static=True)
+
+    def targets(
+        self, residuals: Float[Array, "n m"], noise: Float[Array, " m"]
+    ) -> list[tuple[Float[Array, "rows p"], Float[Array, "rows p"]]]:
+        chosen = np.array(self.leading)
+        columns = residuals[:, chosen]
+        return [(columns, jnp.broadcast_to(noise[chosen][None, :], columns.shape))]
+
+    def values(self, columns: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return columns[0] @ self.mixing.T.astype(columns[0].dtype)
+
+    def variances(self, parts: list[Float[Array, "rows p"]]) -> Float[Array, "n m"]:
+        return parts[0] @ (self.mixing**2).T.astype(parts[0].dtype)
+
+    def covariance(self, parts: list[Float[Array, "p rows rows"]]) -> Float[Array, "nm nm"]:
+        n = parts[0].shape[1]
+        blocks = jnp.einsum("ip,jp,pnk->nikj", self.mixing, self.mixing, parts[0])
+        return blocks.reshape(n * self.outputs, n * self.outputs)

@@ -8,26 +8,19 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from kernelmdp.domains import Box, join
-from kernelmdp.gp.ard import ARDFamily
 from kernelmdp.gp.fitting import fitting_blocks
-from kernelmdp.gp.free_kernels import free_kernel
-from kernelmdp.gp.hyperpriors import HyperPrior
-from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.row_selection import spread_rows
-from kernelmdp.gp.used_inputs import on_inputs
 from kernelmdp.learners.fitted_settings import FittedSettings
+from kernelmdp.learners.forgetting import age_weights
+from kernelmdp.learners.known_increments import known_increments
 from kernelmdp.learners.survival_limits import survival_limits
 from kernelmdp.mdp import Episode, Problem, state_action
 from kernelmdp.mdp.measured_cost import limit_size
 from kernelmdp.numerics.modules import Module
-from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
-
-#: Smallest width of an axis. It only prevents a division by zero.
-LEAST_WIDTH = 1e-9
 
 
 class FittedData(Module):
@@ -42,8 +35,11 @@ class FittedData(Module):
         points: z = (s, a), (n, d). Measured costs are 0, as nothing depends on them.
         rewards: Rewards, (n,).
         increments: Outcome minus state, (n, m). For a measured cost it is the cost.
+        known_increments: What ``Problem.motion`` says of the increments, (n, m); else 0.
         ended: Whether the system ended the episode with this row, (n,).
-        excluded: Rows that regressions of the motion leave out, (n,). See ``surprising_rows``.
+        excluded: Rows that regressions of the motion leave out, (n,). See ``surprising_steps``.
+        episodes: The number of the episode of each row, counted from 0, (n,).
+        episode_count: The number of all episodes, with those that were forgotten.
         box: The state space. Axes without bounds span the visited states and a margin.
     """
 
@@ -54,8 +50,11 @@ class FittedData(Module):
     points: Float[np.ndarray, "n d"]
     rewards: Float[np.ndarray, " n"]
     increments: Float[np.ndarray, "n m"]
+    known_increments: Float[np.ndarray, "n m"]
     ended: Bool[np.ndarray, " n"]
     excluded: Bool[np.ndarray, " n"]
+    episodes: Int[np.ndarray, " n"]
+    episode_count: int = eqx.field(static=True)
     box: Box = eqx.field(static=True)
 
     @staticmethod
@@ -75,9 +74,10 @@ class FittedData(Module):
         """
         d, m = problem.points.dimension, problem.states.dimension
         none = np.zeros(0, bool)
-        rows = np.zeros((0, d)), np.zeros(0), np.zeros((0, m)), none, none
+        rows = np.zeros((0, d)), np.zeros(0), np.zeros((0, m)), np.zeros((0, m)), none, none
         box = _bounding_box(problem, np.zeros((0, m)), settings.extrapolation_margin)
-        return FittedData(problem, settings, uses_grid, key, *rows, box)
+        numbers = np.zeros(0, int), 0
+        return FittedData(problem, settings, uses_grid, key, *rows, *numbers, box)
 
     def with_episode(
         self, episode: Episode, excluded: Bool[np.ndarray, " k"] | None = None
@@ -93,8 +93,8 @@ class FittedData(Module):
         """
         longer = self.with_history([episode])
         if excluded is not None:
-            flags = np.concatenate([self.excluded, excluded])
-            longer = dataclasses.replace(longer, excluded=flags)
+            flags = np.concatenate([self.excluded, excluded[self.problem.warm_up :]])
+            longer = dataclasses.replace(longer, excluded=flags[len(flags) - len(longer) :])
         m, outcomes = self.problem.states.dimension, np.asarray(episode.outcomes)
         states = np.concatenate([np.asarray(episode.points)[:, :m], outcomes])
         outside = self.box.distance_outside(states)[:, list(self.problem.unbounded)]
@@ -113,25 +113,40 @@ class FittedData(Module):
         Returns:
             The longer data.
         """
-        if not episodes:
-            return self
+        episodes = [each.without_first(self.problem.warm_up) for each in episodes]
+        count = self.episode_count + len(episodes)
+        if not any(map(len, episodes)):
+            return dataclasses.replace(self, episode_count=count)
         m = self.problem.states.dimension
         points = np.concatenate([np.asarray(each.points) for each in episodes])
         points[:, list(self.problem.measured)] = 0.0
         outcomes = np.concatenate([np.asarray(each.outcomes) for each in episodes])
         ended = np.zeros(len(points), bool)
         lengths = np.array([len(each) for each in episodes])
-        ended[np.cumsum(lengths) - 1] = [each.terminated for each in episodes]
-        return dataclasses.replace(
+        last = np.cumsum(lengths) - 1
+        ended[last[lengths > 0]] = [each.terminated for each in episodes if len(each)]
+        numbers = self.episode_count + np.repeat(np.arange(len(episodes)), lengths)
+        longer = dataclasses.replace(
             self,
             points=np.concatenate([self.points, points]),
             rewards=np.concatenate(
                 [self.rewards, *(np.asarray(each.rewards) for each in episodes)]
             ),
             increments=np.concatenate([self.increments, outcomes - points[:, :m]]),
+            known_increments=np.concatenate(
+                [self.known_increments, known_increments(self.problem, points)]
+            ),
             ended=np.concatenate([self.ended, ended]),
             excluded=np.concatenate([self.excluded, np.zeros(len(points), bool)]),
+            episodes=np.concatenate([self.episodes, numbers]),
+            episode_count=count,
         )
+        return longer.rows(longer.weights > 0)
+
+    @property
+    def weights(self) -> Float[np.ndarray, " n"]:
+        """The weight of each row: 1, or less in episodes that are being forgotten, (n,)."""
+        return age_weights(self.episode_count - 1 - self.episodes, self.problem.forgetting)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -180,104 +195,26 @@ class FittedData(Module):
         """Return points and residuals for the regression of the motion.
 
         Args:
-            trend: The linear trend of the increments: a row of levels, then d rows of slopes.
+            trend: The linear trend of the residuals: a row of levels, then d rows of slopes.
 
         Returns:
-            The points that are not excluded, (k, d), and their increments less the trend in units
-            of ``scale``, (k, m).
+            The points that are not excluded, (k, d), and the residuals of the p learned coordinates
+            less the trend in units of ``scale``, (k, p).
         """
         points = self.points[~self.excluded]
         line = trend[0][None, :] + points @ trend[1:]
-        return points, (self.increments[~self.excluded] - line) / self.scale[None, :]
-
-    def dynamics_family(self, trend: Float[np.ndarray, "d1 m"]) -> KernelFamily:
-        """Make the kernel family of the increments minus their trend.
-
-        Its units are the widths of the axes and the root mean squares of the residuals.
-
-        Args:
-            trend: A row of levels, then d rows of slopes.
-
-        Returns:
-            The family.
-        """
-        sizes = np.ones(self.problem.states.dimension)
-        if len(self):
-            sizes = np.sqrt(np.mean(self.motion_rows(trend)[1] ** 2, axis=0))
-            least = np.full(len(sizes), self.settings.minimum_scale)
-            for axis in self.problem.measured:
-                # Costs that were low so far do not tell how high they are elsewhere.
-                least[axis] = limit_size(self.problem, axis) / self.scale[axis]
-            sizes = np.maximum(sizes, least)
-        return self._family(self.settings.transition_kernel, sizes)
+        residuals = (self.residuals[~self.excluded] - line) / self.scale[None, :]
+        return points, residuals[:, self.learned]
 
     @property
-    def reward_family(self) -> KernelFamily:
-        """The kernel family of the reward.
-
-        Its units are the widths of the axes and the largest observed absolute reward. A mean
-        instead of the maximum would shrink with every episode without reward, and exploration
-        with it.
-        """
-        rewards = self.reward_rows[1]
-        size = float(np.abs(rewards).max()) if len(rewards) else 0.0
-        # If all rewards were 0, they do not tell the size of rewards elsewhere.
-        sizes = np.array([size if size > 1e-9 else 1.0])
-        return self._family(self.settings.reward_kernel, sizes)
+    def residuals(self) -> Float[np.ndarray, "n m"]:
+        """Increments less what is known of them, (n, m)."""
+        return self.increments - self.known_increments
 
     @property
-    def reward_prior(self) -> HyperPrior:
-        """The prior of the parameters of the reward's kernel."""
-        settings = self.settings
-        many = len(self.problem.inputs) >= settings.relevance_inputs
-        return settings.relevance_prior if many else settings.reward_prior
-
-    @property
-    def termination_family(self) -> KernelFamily:
-        """The kernel family of termination, whose targets are 0 and 1."""
-        return self._ard_family(np.ones(1))
-
-    def _family(self, expression: Any, sizes: np.ndarray) -> KernelFamily:
-        """Squared exponentials with a lengthscale for every axis, or the user's expression."""
-        if expression is None:
-            return self._ard_family(sizes)
-        inputs, low_high = self.problem.inputs, self.settings.expression_bounds
-        names = {
-            name: [inputs.index(j) for j in places if j in inputs]
-            for name, places in self.problem.points.names.items()
-        }
-        family = free_kernel(
-            expression.bind(names).parts(),
-            sizes=sizes,
-            dimension=len(inputs),
-            spread=self.settings.expression_spread,
-            bounds=(low_high[0], low_high[1]),
-        )
-        return self._on_inputs(family)
-
-    def _ard_family(self, sizes: np.ndarray) -> KernelFamily:
-        """Squared exponentials. An angle is embedded in a circle, whose diameter is its width."""
-        low, high = self.bounds
-        angular, widths = np.ones(len(low)), np.maximum(high - low, LEAST_WIDTH)
-        for axis in self.box.periodic:
-            angular[axis] = 2 * np.pi / (high[axis] - low[axis])
-            widths[axis] = 2.0
-        inputs = self.problem.inputs
-        used, angles = list(inputs), tuple(inputs.index(axis) for axis in self.box.periodic)
-        family = ARDFamily(as_array(widths[used]), as_array(sizes), as_array(angular[used]), angles)
-        return self._on_inputs(family)
-
-    def _on_inputs(self, family: KernelFamily) -> KernelFamily:
-        """Kernels of points, of which measured costs are no input.
-
-        A cost is learned with the prior of a reward: it is often flat where an agent has been. And
-        its signal is at least as large as its limit. An indicator that was always 0 suggests less.
-        """
-        problem, count, prior = self.problem, len(family.sizes), self.reward_prior
-        signal = prior.signal._replace(low=1.0)
-        prior = HyperPrior(prior.lengthscale, signal, prior.noise)
-        priors = {j: prior for j in problem.measured if count > 1}
-        return on_inputs(family, problem.inputs, problem.points.dimension, priors)
+    def learned(self) -> list[int]:
+        """The coordinates whose motion is learned."""
+        return list(self.problem.known_motion.learned)
 
     @functools.cached_property
     def reward_rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -302,6 +239,15 @@ class FittedData(Module):
             np.concatenate([self.points, absorbing]),
             np.concatenate([self.rewards, np.zeros(len(absorbing))]),
         )
+
+    @property
+    def reward_weights(self) -> Float[np.ndarray, " k"]:
+        """The weights of the rows of ``reward_rows``. Rows added at terminal states have theirs."""
+        weights, missing = self.weights, len(self.reward_rows[0]) - len(self)
+        if missing <= 0:
+            return weights[~self._small_terminal_rewards] if missing else weights
+        terminal = weights[self.ended]
+        return np.concatenate([weights, np.repeat(terminal, missing // len(terminal))])
 
     @property
     def outcomes(self) -> Float[np.ndarray, "n m"]:
@@ -410,8 +356,20 @@ class FittedData(Module):
         Returns:
             The shorter data.
         """
-        names = ("points", "rewards", "increments", "ended", "excluded")
-        return dataclasses.replace(self, **{name: getattr(self, name)[:count] for name in names})
+        return self.rows(slice(count))
+
+    def rows(self, chosen: Any) -> "FittedData":
+        """Return some rows, in the box of all of them.
+
+        Args:
+            chosen: A slice, or a mask (n,).
+
+        Returns:
+            The data of these rows.
+        """
+        names = ("points", "rewards", "increments", "known_increments", "ended", "excluded")
+        columns = {name: getattr(self, name)[chosen] for name in (*names, "episodes")}
+        return dataclasses.replace(self, **columns)
 
     def with_all_rows(self) -> "FittedData":
         """Return the same data with no row excluded.

@@ -18,8 +18,15 @@ from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
 from kernelmdp.domains import Box
 from kernelmdp.gp.laplace import ParameterLaw, prior_law
 from kernelmdp.learners.fitted_data import FittedData
+from kernelmdp.learners.fitted_families import (
+    dynamics_family,
+    reward_family,
+    reward_prior,
+    termination_family,
+)
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.fitted_state import FittedState
+from kernelmdp.learners.insufficient_state import with_lag_warning
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
 from kernelmdp.learners.model_wrappers import (
     CentredReward,
@@ -27,18 +34,21 @@ from kernelmdp.learners.model_wrappers import (
     NearnessToLimits,
     RescaledModel,
 )
-from kernelmdp.learners.predictive_test import contradicts
+from kernelmdp.learners.predictive_test import squared_deviations
+from kernelmdp.learners.prior_error import prior_model_error
 from kernelmdp.learners.refitting import refitted
-from kernelmdp.learners.surprises import surprising_steps, warn_if_surprised
+from kernelmdp.learners.surprises import surprising_steps, warn_if_changed, warn_if_surprised
 from kernelmdp.mdp import MDP, Episode, Model, Problem
 from kernelmdp.mdp.prediction_errors import prediction_errors
+from kernelmdp.mdp.prior_motion import with_schedules
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.numerics.threads import with_one_thread
 from kernelmdp.numerics.tracing import as_array
-from kernelmdp.types import Key
+from kernelmdp.types import ArrayLike, Key
 
-#: Columns for the errors of the last episode's prediction, one step and several steps ahead.
-ERROR_COLUMNS = ("one_step_error", "rollout_error")
+#: Columns for the last episode before it was learned: errors of its prediction one step and several
+#: steps ahead, its distance in predicted standard deviations, and the error of the prior model.
+ERROR_COLUMNS = ("one_step_error", "rollout_error", "deviations", "prior_model_error")
 #: The fields of the state that hold fitted parameters.
 LAWS = ("dynamics_law", "reward_law", "termination_law")
 
@@ -89,25 +99,28 @@ class FittedKernels(Learner):
         trend = np.zeros((problem.points.dimension + 1, problem.states.dimension))
         return FittedState(
             data,
-            dynamics_law=prior_law(data.dynamics_family(trend), settings.dynamics_prior),
-            reward_law=prior_law(data.reward_family, data.reward_prior),
-            termination_law=prior_law(data.termination_family, settings.termination_prior),
+            dynamics_law=prior_law(dynamics_family(data, trend), settings.dynamics_prior),
+            reward_law=prior_law(reward_family(data), reward_prior(data)),
+            termination_law=prior_law(termination_family(data), settings.termination_prior),
             trend=trend,
-            errors=np.zeros((0, 2)),
+            errors=np.zeros((0, len(ERROR_COLUMNS))),
         )
 
     @with_one_thread
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
-        settings, before = self.settings, state.data
+        settings, before, problem = self.settings, state.data, state.data.problem
         excluded, thorough = None, True
         if len(before) and len(episode) > 1:
-            thorough = contradicts(state, episode)
-            errors = prediction_errors(self.mean(state), episode)
+            squares = squared_deviations(state, episode)
+            thorough = not max(squares) <= settings.refit_contradiction
+            errors, deviations = prediction_errors(self.mean(state), episode), squares.state**0.5
             warn_if_surprised(errors, state.errors, settings)
+            warn_if_changed(deviations, state.errors[:, 2], settings)
             if before.learns_termination and before.termination_costs:
                 # Plans that must last do not go where steps are left out. Others might.
                 excluded = surprising_steps(errors, settings)
-            numbers = [[errors.one_step, errors.rollout]]
+            prior = prior_model_error(state, episode)
+            numbers = [[errors.one_step, errors.rollout, deviations, prior]]
             state = dataclasses.replace(state, errors=np.concatenate([state.errors, numbers]))
         data = before.with_episode(episode, excluded)
         refit_at = state.fitted_at + max(
@@ -116,11 +129,13 @@ class FittedKernels(Learner):
         box_changed = not len(before) or data.box != before.box
         first_end = data.learns_termination and not before.learns_termination
         after = dataclasses.replace(state, data=data)
-        if not box_changed and not first_end and len(data) < refit_at:
-            return after
+        forgets = problem.forgetting > 0  # the number of rows then says nothing
+        if not (box_changed or first_end or forgets) and len(data) < refit_at:
+            return with_lag_warning(after)
         has_doubled = len(data) >= 2 * state.searched_at
         thorough = thorough or has_doubled or box_changed or first_end
-        return refitted(after, rows=len(data) - len(before), thorough=thorough)
+        new_rows = int(np.sum(data.episodes == data.episode_count - 1))
+        return with_lag_warning(refitted(after, rows=new_rows, thorough=thorough))
 
     @with_one_thread
     def mean(self, state: FittedState) -> MDP:
@@ -141,6 +156,10 @@ class FittedKernels(Learner):
         if self.settings.draws_parameters and len(state.data):
             drawn = state.with_drawn_parameters(key=jax.random.fold_in(key, 1))
         return self._limited(state, state.data.problem.mdp(drawn.beliefs.sample(key=key)))
+
+    def with_schedules(self, state: FittedState, schedules: Mapping[str, ArrayLike]) -> FittedState:
+        motion = with_schedules(state.motion, schedules, state.data.problem.horizon)
+        return dataclasses.replace(state, scheduled_motion=motion)
 
     def noise_deviations(self, state: FittedState) -> np.ndarray | None:
         noise = state.noises[1]
@@ -209,7 +228,7 @@ class FittedKernels(Learner):
         )
 
     def info(self, state: FittedState) -> dict[str, float]:
-        errors = state.errors[-1] if len(state.errors) else (math.nan, math.nan)
+        errors = state.errors[-1] if len(state.errors) else np.full(len(ERROR_COLUMNS), math.nan)
         numbers = (*state.beliefs.gains, *map(float, errors))
         return dict(zip(self.columns, numbers, strict=True))
 

@@ -15,6 +15,7 @@ from kernelmdp.gp.fit_config import (
 )
 from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, RELEVANCE, REWARD, SPARSE, HyperPrior
 from kernelmdp.kernels import kernel
+from kernelmdp.learners.lag_config import LAGS, LagConfig
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.settings import Settings, setting
 
@@ -122,6 +123,11 @@ class FittedSettings(Settings):
         "Largest share of surprising steps in an episode. If there are more, the model is at fault "
         "and not the steps.",
     )
+    changed_deviations: float = setting(
+        3.0,
+        "The plant is said to have changed if an episode misses its predictions by this many times "
+        "as many standard deviations as each of the last episodes did, and as expected.",
+    )
     trend_noise: float = setting(
         1.2,
         "An output has a linear trend if the trend leaves residuals of at most this many standard "
@@ -224,6 +230,7 @@ class FittedSettings(Settings):
     search: Any = setting(SEARCH, "How parameters are searched for.")
     trend: Any = setting(TREND, "How linear trends are found.")
     inducing: Any = setting(INDUCING, "How posteriors on inducing points are computed.")
+    lags: Any = setting(LAGS, "How the past is searched for what explains errors of the model.")
 
     def __post_init__(self) -> None:
         for name in ("reward_kernel", "transition_kernel"):
@@ -233,6 +240,7 @@ class FittedSettings(Settings):
             ("search", SearchConfig),
             ("trend", TrendConfig),
             ("inducing", InducingConfig),
+            ("lags", LagConfig),
         ):
             if isinstance(changes := getattr(self, name), Mapping):
                 object.__setattr__(self, name, kind(**changes))
@@ -261,6 +269,7 @@ class FittedSettings(Settings):
             "surprise_factor",
             "outlier_factor",
             "trend_noise",
+            "changed_deviations",
             "extrapolation_margin",
             "flat_reward_threshold",
             "reward_extension",

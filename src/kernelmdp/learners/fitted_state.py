@@ -17,10 +17,13 @@ from kernelmdp.gp.inducing_posterior import inducing_posterior, with_truncated_v
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.laplace import ParameterLaw
 from kernelmdp.gp.mean_functions import TrendMean
+from kernelmdp.gp.output_layouts import MixedLayout
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_data import FittedData
+from kernelmdp.learners.fitted_families import dynamics_family, reward_family, termination_family
 from kernelmdp.learners.model_wrappers import TerminationModel
 from kernelmdp.mdp import Gaussian, Noise
+from kernelmdp.mdp.known_motion import KnownMotion
 from kernelmdp.numerics.modules import Module, quick_jit, replace_fields
 from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
@@ -31,13 +34,17 @@ class FittedState(Module):
 
     Attributes:
         data: All rows seen so far.
-        dynamics_law: The law of the parameters of the m kernels of increments.
+        dynamics_law: The law of the parameters of the p kernels of increments.
         reward_law: The law of the parameters of the reward's kernel.
         termination_law: The law of the parameters of the kernel of termination.
-        trend: Linear trend of the increments: a row of levels, then d rows of slopes.
-        errors: Errors of the predictions of all episodes but the first, before each was learned.
+        trend: Linear trend of the residuals: a row of levels, then d rows of slopes.
+        errors: Numbers of all episodes but the first, before each was learned: errors one step and
+            several steps ahead, deviations, and the error of the prior model.
         fitted_at: The number of rows at the last fit.
         searched_at: The number of rows at the last fit that searched from the prior medians too.
+        lag_warning: What the last warning of an insufficient state named, or "".
+        scheduled_motion: ``Problem.motion`` with the schedules of the next episode; None if they
+            are those of the problem.
     """
 
     data: FittedData
@@ -45,18 +52,25 @@ class FittedState(Module):
     reward_law: ParameterLaw
     termination_law: ParameterLaw
     trend: Float[np.ndarray, "d1 m"]
-    errors: Float[np.ndarray, "l 2"]
+    errors: Float[np.ndarray, "l 4"]
     fitted_at: int = eqx.field(static=True, default=0)
     searched_at: int = eqx.field(static=True, default=0)
+    lag_warning: str = eqx.field(static=True, default="")
+    scheduled_motion: KnownMotion | None = None
+
+    @property
+    def motion(self) -> KnownMotion:
+        """What is known of how the state moves, with the schedules of the next episode."""
+        return self.scheduled_motion or self.data.problem.known_motion
 
     @property
     def dynamics_family(self) -> KernelFamily:
         """The kernel family of the increments minus their trend."""
-        return self.data.dynamics_family(self.trend)
+        return dynamics_family(self.data, self.trend)
 
     @property
     def dynamics_logs(self) -> Float[np.ndarray, "m k"]:
-        """Logarithms of the parameters of the m kernels of increments."""
+        """Logarithms of the parameters of the p kernels of increments."""
         return self.dynamics_law.logs
 
     @property
@@ -71,21 +85,42 @@ class FittedState(Module):
         reward: Any = data.problem.reward
         if reward is None:
             x, y = data.reward_rows
-            reward = _posterior(data, data.reward_family, self.reward_logs, x, y[:, None], True)
-        rows = data.motion_rows(self.trend)
+            weights = data.reward_weights
+            reward = _posterior(
+                data, reward_family(data), self.reward_logs, x, y[:, None], True, weights
+            )
+        rows, motion = data.motion_rows(self.trend), self.motion
+        transition = _posterior(
+            data,
+            self.dynamics_family,
+            self.dynamics_logs,
+            *rows,
+            scalar=False,
+            weights=data.weights[~data.excluded],
+            layout=self._layout,
+        )
+        level, slopes = motion.spread(self.trend[:1, data.learned])[0], self._slopes
         return Beliefs(
             reward=reward,
-            transition=_posterior(
-                data, self.dynamics_family, self.dynamics_logs, *rows, scalar=False
-            ),
-            offset=TrendMean(as_array(self._slopes), as_array(self.trend[0])),
+            transition=transition,
+            offset=TrendMean(as_array(slopes), as_array(level), motion.function),
             scale=as_array(data.scale),
         )
 
     @property
+    def _layout(self) -> MixedLayout | None:
+        """How next states follow from what is learned; None if every coordinate is learned."""
+        data, motion = self.data, self.data.problem.motion
+        if motion is None:
+            return None
+        mixing = as_array(motion.mixing(data.scale))
+        return MixedLayout(motion.dimension, mixing, motion.learned)
+
+    @property
     def _slopes(self) -> Float[np.ndarray, "d m"]:
         """Slopes of the trend of the next state less the state: a cost begins again from 0."""
-        slopes = self.trend[1:].copy()
+        data = self.data
+        slopes = data.problem.known_motion.spread(self.trend[1:, data.learned])
         for axis in self.data.problem.measured:
             slopes[axis, axis] = -1.0
         return slopes
@@ -120,14 +155,16 @@ class FittedState(Module):
     @property
     def noises(self) -> tuple[Noise, Noise]:
         """Fitted noise of rewards and of transitions, in units of rewards and of states."""
-        rewards, states = (
+        data = self.data
+        rewards, learned = (
             np.asarray(family.sizes) * np.exp(logs[:, -1])
             for family, logs in (
-                (self.data.reward_family, self.reward_logs),
+                (reward_family(data), self.reward_logs),
                 (self.dynamics_family, self.dynamics_logs),
             )
         )
-        return Gaussian(rewards, estimated=True), Gaussian(states * self.data.scale, estimated=True)
+        states = data.problem.known_motion.spread((learned * data.scale[data.learned])[None, :])[0]
+        return Gaussian(rewards, estimated=True), Gaussian(states, estimated=True)
 
     @functools.cached_property
     def termination(self) -> TerminationModel:
@@ -135,7 +172,7 @@ class FittedState(Module):
         data = self.data
         rows = data.termination_rows
         regression = _posterior(
-            data, data.termination_family, self.termination_law.logs, *rows, True
+            data, termination_family(data), self.termination_law.logs, *rows, True
         )
         low, high = map(jnp.asarray, data.survival_limits)
         return TerminationModel(
@@ -164,7 +201,7 @@ class FittedState(Module):
             return data.problem.reward_bounds
         extension = float(np.ptp(rewards))
         if not data.termination_costs:
-            extension = max(extension, float(data.reward_family.sizes[0]))
+            extension = max(extension, float(reward_family(data).sizes[0]))
         return float(rewards.min()) - extension, float(rewards.max()) + extension
 
     @property
@@ -209,7 +246,7 @@ def is_flat_reward(data: FittedData, logs: np.ndarray) -> bool:
     """
     x, y = data.reward_rows
     count, m = data.settings.fit_rows, data.problem.states.dimension
-    posterior = _posterior(data, data.reward_family, logs, x, y[:, None], True)
+    posterior = _posterior(data, reward_family(data), logs, x, y[:, None], True)
     rows = x[spread_rows(x, count, key=data.rows_key(len(x)))]
     actions = np.tile(np.mean(rows[:, m:], axis=0), (count, 1))
     states = np.pad(rows[:, :m], ((0, count - len(rows)), (0, 0)), mode="edge")
@@ -229,6 +266,8 @@ def _posterior(
     points: np.ndarray,
     targets: np.ndarray,
     scalar: bool,
+    weights: np.ndarray | None = None,
+    layout: MixedLayout | None = None,
 ) -> Posterior:
     """The posterior with these parameters, on inducing points among the data.
 
@@ -239,6 +278,7 @@ def _posterior(
     if len(points) > (most := data.settings.posterior_rows):
         rows = spread_rows(points, most, key=data.rows_key(len(points)))
         points, targets = points[rows], targets[rows]
+        weights = None if weights is None else weights[rows]
     count, limit = len(points), data.settings.inducing_points
     if count > limit:
         candidates = points[spread_rows(points, 4 * limit, key=data.rows_key(count))]
@@ -258,4 +298,6 @@ def _posterior(
         scalar=scalar,
         block=data.settings.batch_rows,
         config=config,
+        weights=weights if data.problem.forgetting else None,
+        layout=layout,
     )

@@ -18,7 +18,7 @@ from kernelmdp.errors import ArgumentError, UnknownPropertyError
 from kernelmdp.learners.model_wrappers import BonusReward, PessimisticReward
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import replace_fields
-from kernelmdp.types import Key
+from kernelmdp.types import ArrayLike, Key
 
 #: Columns for the information gained about reward and transition.
 GAINS = ("gain_reward", "gain_transition")
@@ -238,6 +238,21 @@ class Learner(abc.ABC):
             UnknownPropertyError: If the learner has no confidence sets.
         """  # noqa: DOC202  (an override returns)
         raise UnknownPropertyError(f"the learner {self.name!r} has no confidence sets")
+
+    def with_schedules(self, state: Any, schedules: Mapping[str, ArrayLike]) -> Any:
+        """Replace the schedules of known coordinates, for the next episodes.
+
+        Args:
+            state: What was learned.
+            schedules: Values at the times 0 to H, (H + 1,), by the name of the coordinate.
+
+        Returns:
+            The state.
+
+        Raises:
+            ArgumentError: If the learner has none.
+        """  # noqa: DOC202  (an override returns)
+        raise ArgumentError("known", "fitted kernels, for schedules", repr(self.name))
 
     def saved_arrays(self, state: Any) -> dict[str, np.ndarray]:
         """Return what a saved agent keeps of the state besides the episodes.

@@ -1,4 +1,6 @@
-"""Whether an episode contradicts what was learned before it."""
+"""How far an episode is from what was predicted for it."""
+
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,18 +12,30 @@ from kernelmdp.mdp import Episode
 from kernelmdp.numerics.modules import jit
 
 
-def contradicts(state: FittedState, episode: Episode) -> bool:
-    """Compare the errors of predictions with the deviations that were predicted for them.
+class SquaredDeviations(NamedTuple):
+    """How far an episode is from its predictions, in predicted standard deviations, squared.
 
-    For every output, the mean of error² / (posterior variance + noise variance) over the steps of
-    an episode is 1 if model and parameters are right.
+    Each is the mean of error² / (posterior variance + noise variance) over the steps, which is 1 if
+    model and parameters are right.
+
+    Attributes:
+        state: The largest one of a learned coordinate of the next state.
+        reward: That of the reward; 0 if it is known.
+    """
+
+    state: float
+    reward: float
+
+
+def squared_deviations(state: FittedState, episode: Episode) -> SquaredDeviations:
+    """Compare the errors of predictions with the deviations that were predicted for them.
 
     Args:
         state: The state before it learns from the episode.
         episode: The episode, of at most H periods.
 
     Returns:
-        Whether the mean exceeds ``refit_contradiction`` for some coordinate or for the reward.
+        The mean squares.
     """
     problem, beliefs = state.data.problem, state.beliefs
     points, count = np.asarray(episode.points), len(episode)
@@ -32,14 +46,16 @@ def contradicts(state: FittedState, episode: Episode) -> bool:
     scale = np.asarray(beliefs.scale)
     noise = state_noise.standard_deviations(mean.shape[1]) / scale
     errors = (np.asarray(episode.outcomes) - np.asarray(mean)[:count]) / scale
-    squares = errors**2 / (np.asarray(deviation)[:count] ** 2 + noise**2)
+    variances = np.asarray(deviation)[:count] ** 2 + noise**2
+    learned = state.data.learned  # the others are known, or follow from these
+    squares = errors[:, learned] ** 2 / variances[:, learned]
     largest = float(np.mean(squares, axis=0).max())
-    if problem.reward is None:
-        errors = np.asarray(episode.rewards) - np.asarray(reward)[:count]
-        noise = reward_noise.standard_deviations(1)
-        squares = errors**2 / (np.asarray(reward_deviation)[:count] ** 2 + noise**2)
-        largest = max(largest, float(np.mean(squares)))
-    return not largest <= state.data.settings.refit_contradiction
+    if problem.reward is not None:
+        return SquaredDeviations(largest, 0.0)
+    errors = np.asarray(episode.rewards) - np.asarray(reward)[:count]
+    noise = reward_noise.standard_deviations(1)
+    squares = errors**2 / (np.asarray(reward_deviation)[:count] ** 2 + noise**2)
+    return SquaredDeviations(largest, float(np.mean(squares)))
 
 
 @jit

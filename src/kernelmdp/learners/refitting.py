@@ -11,7 +11,12 @@ from kernelmdp.gp.fitting import linear_trend
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
 from kernelmdp.gp.laplace import ParameterLaw, fitted_law
-from kernelmdp.learners.fitted_data import LEAST_WIDTH
+from kernelmdp.learners.fitted_families import (
+    LEAST_WIDTH,
+    reward_family,
+    reward_prior,
+    termination_family,
+)
 from kernelmdp.learners.fitted_state import FittedState, is_flat_reward
 
 #: Points (n, d) and targets (n, m) of a regression.
@@ -62,16 +67,16 @@ def fitted_state(state: FittedState, *, thorough: bool = True) -> FittedState:
 
     motion = data.motion_rows(state.trend)
     dynamics = fitted(state.dynamics_family, settings.dynamics_prior, motion, state.dynamics_law)
-    reward, family = state.reward_law, data.reward_family
+    reward, family = state.reward_law, reward_family(data)
     if data.problem.reward is None:
         rows = data.reward_rows[0], data.reward_rows[1][:, None]
-        reward = fitted(family, data.reward_prior, rows, reward)
+        reward = fitted(family, reward_prior(data), rows, reward)
         if is_flat_reward(data, reward.logs):
             reward = fitted(family, settings.sparse_prior, rows, reward)
     termination = state.termination_law
     if data.learns_termination:
         prior = settings.termination_prior
-        termination = fitted(data.termination_family, prior, data.termination_rows, termination)
+        termination = fitted(termination_family(data), prior, data.termination_rows, termination)
     return dataclasses.replace(
         state,
         dynamics_law=dynamics,
@@ -90,7 +95,7 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
     periodic axes, nor along a measured cost.
     """
     data, settings = state.data, state.data.settings
-    points, increments = data.points[~data.excluded], data.increments[~data.excluded]
+    points, residuals = data.points[~data.excluded], data.residuals[~data.excluded]
     n, d = points.shape
     if not state.fitted_at or n < settings.trend_rows * (d + 1):
         return np.zeros_like(state.trend)
@@ -98,12 +103,15 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
     middle, width = (low + high) / 2, np.maximum(high - low, LEAST_WIDTH)
     without_trend = (*data.box.periodic, *data.problem.measured)
     has_trend = np.array([j not in without_trend for j in range(d)])
-    line = linear_trend((points - middle) / width * has_trend, increments, config=settings.trend)
+    has_trend &= np.isin(np.arange(d), data.problem.motion_inputs)
+    line = linear_trend((points - middle) / width * has_trend, residuals, config=settings.trend)
     slopes = line[1:] * (has_trend / width)[:, None]
     trend = np.concatenate([(line[0] - middle @ slopes)[None, :], slopes])
-    residuals = increments - trend[0] - points @ trend[1:]
-    noise = state.noises[1].standard_deviations(residuals.shape[1])
-    return trend * (np.sqrt(np.mean(residuals**2, axis=0)) <= settings.trend_noise * noise)
+    rest = residuals - trend[0] - points @ trend[1:]
+    noise = state.noises[1].standard_deviations(rest.shape[1])
+    is_line = np.sqrt(np.mean(rest**2, axis=0)) <= settings.trend_noise * noise
+    # What moves with a learned coordinate has its trend. What is known exactly has none.
+    return trend * (is_line & np.isin(np.arange(len(is_line)), data.learned))
 
 
 def better_predictor(new: FittedState, old: FittedState, *, rows: int) -> FittedState:
@@ -129,9 +137,10 @@ def better_predictor(new: FittedState, old: FittedState, *, rows: int) -> Fitted
     )
     worse = new_states > settings.refit_tolerance * old_states
     worse_reward = new_reward > settings.refit_tolerance * old_reward
+    laws = new.dynamics_law.with_outputs(worse[new.data.learned], old.dynamics_law)
     return dataclasses.replace(
         new,
-        dynamics_law=new.dynamics_law.with_outputs(worse, old.dynamics_law),
+        dynamics_law=laws,
         trend=np.where(worse[None, :], old.trend, new.trend),
         reward_law=old.reward_law if worse_reward else new.reward_law,
     )
@@ -139,8 +148,9 @@ def better_predictor(new: FittedState, old: FittedState, *, rows: int) -> Fitted
 
 def _distance(new: FittedState, old: FittedState) -> float:
     """By how many standard deviations parameters differ, and trends by how many of the noise."""
-    data, noise = new.data, new.noises[1].standard_deviations(new.trend.shape[1])
-    change = new.trend - old.trend
+    data, learned = new.data, new.data.learned
+    noise = new.noises[1].standard_deviations(new.trend.shape[1])[learned]
+    change = (new.trend - old.trend)[:, learned]
     trends = np.sqrt(np.mean((change[0] + data.points @ change[1:]) ** 2, axis=0)) / noise
     laws = (new.dynamics_law, old.dynamics_law), (new.reward_law, old.reward_law)
     return max(float(trends.max()), *(law.distance(other) for law, other in laws))

@@ -90,6 +90,20 @@ class Episode(Module):
             terminated=self.terminated and number + 1 == len(self),
         )
 
+    def without_first(self, number: int) -> "Episode":
+        """Return the episode without its first periods.
+
+        Args:
+            number: The number of periods left out.
+
+        Returns:
+            The rest, which is the episode itself for 0.
+        """
+        if number == 0:
+            return self
+        rows = {name: getattr(self, name)[number:] for name in ("actions", "rewards", "outcomes")}
+        return replace_fields(self, states=self.states[number:], **rows)
+
     def on_host(self) -> "Episode":
         """Copy the arrays to NumPy.
 

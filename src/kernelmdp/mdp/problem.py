@@ -13,7 +13,9 @@ from kernelmdp.errors import ArgumentError, ShapeError
 from kernelmdp.kernels import Index, Kernel, OutputKernel, Periodic, SquaredExponential
 from kernelmdp.mdp.constraints import Constraint, Violation
 from kernelmdp.mdp.fallback import Fallback
+from kernelmdp.mdp.known_motion import KnownMotion, increments_learned
 from kernelmdp.mdp.mdp import MDP
+from kernelmdp.mdp.memory import Memory
 from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Gaussian, Noise
 from kernelmdp.mdp.observed_safety import ObservedCoordinates
@@ -71,6 +73,12 @@ class Problem:
             about observations.
         constraints: What must stay at or below 0. An agent keeps them if it is told so.
         fallback: A controller that keeps the constraints. None if there is none.
+        motion: What is known of how the state moves. None if it is learned from increments alone.
+        memory: What states tell of the past, if they are more than an observation; else None.
+        prior_error: How wrong ``motion`` may be where nothing was observed, as a share of the
+            change of the state.
+        forgetting: The number of last episodes that are learned from (at least 1), or the share of
+            its weight that an episode loses with each later one (below 1). 0 keeps everything.
 
     >>> heater = Problem.from_spaces(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
     >>> heater.planner, heater.learner
@@ -108,6 +116,10 @@ class Problem:
     observation: ObservedCoordinates | None = None
     constraints: tuple[Constraint, ...] = ()
     fallback: Fallback | None = None
+    motion: KnownMotion | None = None
+    memory: Memory | None = None
+    prior_error: float = 0.0
+    forgetting: float = 0.0
 
     @classmethod
     def from_spaces(
@@ -252,7 +264,25 @@ class Problem:
     @property
     def inputs(self) -> tuple[int, ...]:
         """The coordinates of z = (s, a) on which rewards and next states may depend."""
-        return tuple(j for j in range(self.points.dimension) if j not in self.measured)
+        hidden = set(self.measured)
+        if self.memory is not None and self.memory.clock:
+            hidden.add(self.memory.dimension - 1)
+        return tuple(j for j in range(self.points.dimension) if j not in hidden)
+
+    @property
+    def warm_up(self) -> int:
+        """The first steps of an episode that are not learned from: their state tells too little."""
+        return 0 if self.memory is None else self.memory.history - 1
+
+    @functools.cached_property
+    def known_motion(self) -> KnownMotion:
+        """What is known of how the state moves: ``motion``, or that the state stays."""
+        return increments_learned(self.states.dimension) if self.motion is None else self.motion
+
+    @property
+    def motion_inputs(self) -> tuple[int, ...]:
+        """The coordinates of z = (s, a) on which the learned motion may depend."""
+        return tuple(j for j in self.inputs if j not in self.known_motion.ignored)
 
     @functools.cached_property
     def residual_noise(self) -> np.ndarray:

@@ -1,0 +1,89 @@
+"""Convert what users pass as settings: rewards, kernels, bounds and noise."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelmdp.errors import ArgumentError, KernelMDPError
+from kernelmdp.mdp import Noise
+from kernelmdp.mdp.noise import as_noise
+from kernelmdp.numerics.checks import float_array
+from kernelmdp.registry import import_object, is_reference
+
+
+def as_reward(reward: object, truth: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Convert the setting ``reward`` to a function.
+
+    Args:
+        reward: "learned", "known" or a function.
+        truth: The environment's mean reward, if it is known.
+
+    Returns:
+        None for "learned", the environment's function for "known", or the user's function.
+
+    Raises:
+        ArgumentError: If it is none of these, or "known" where the reward is not known.
+    """
+    if callable(reward):
+        return reward
+    if reward == "learned":
+        return None
+    if reward == "known" and truth is not None:
+        return truth
+    raise ArgumentError(
+        "reward", "'learned', a function of points (n, d), or 'known' where it is", repr(reward)
+    )
+
+
+def import_kernel(kernel: object) -> Any:
+    """Import a kernel given as ``module:Name``.
+
+    Args:
+        kernel: The kernel, its text, or where it is.
+
+    Returns:
+        The kernel, or what was given if it is not ``module:Name``.
+    """
+    if not (isinstance(kernel, str) and is_reference(kernel)):
+        return kernel
+    target: Any = import_object(kernel, "kernel")
+    return target() if isinstance(target, type) else target
+
+
+def as_bounds(reward_bounds: object) -> tuple[float, float]:
+    """Convert the setting ``reward_bounds``.
+
+    Args:
+        reward_bounds: Two numbers.
+
+    Returns:
+        The lower and the higher one.
+
+    Raises:
+        ArgumentError: If they are not two numbers in this order.
+    """
+    bounds = np.asarray(float_array(reward_bounds, "reward_bounds"))
+    if bounds.shape != (2,) or not bounds[0] < bounds[1]:
+        raise ArgumentError("reward_bounds", "two numbers, the lower one first", reward_bounds)
+    return float(bounds[0]), float(bounds[1])
+
+
+def as_noise_law(noise: object) -> Noise:
+    """Convert the setting ``noise``.
+
+    Args:
+        noise: A noise law, or standard deviations.
+
+    Returns:
+        The law.
+
+    Raises:
+        ArgumentError: If it is neither.
+    """
+    try:
+        return as_noise(noise)
+    except KernelMDPError:
+        raise
+    except (TypeError, ValueError):
+        raise ArgumentError("noise", "a noise law or a standard deviation", repr(noise)) from None

@@ -1,0 +1,39 @@
+"""Settings of the search for a past that explains errors of the model."""
+
+import dataclasses
+
+from kernelmdp.numerics.checks import integer, positive_number
+
+
+@dataclasses.dataclass(frozen=True)
+class LagConfig:
+    """How ``missing_past`` decides whether the observed state is enough.
+
+    Attributes:
+        periods: How many periods back it looks.
+        error: Errors below this share of the change of the state are not tested. They are what a
+            kernel cannot represent, and change slowly. A missing velocity leaves far more.
+        share: The share of the mean square error that the past must explain. Chance explains a few
+            hundredths of it.
+        gain: How much more of it a longer lag must explain than a shorter one.
+        rows: Rows needed for each coefficient of a regression, to tell it from chance.
+
+    >>> LagConfig().periods
+    3
+    """
+
+    periods: int = 3
+    error: float = 0.1
+    share: float = 0.3
+    gain: float = 0.1
+    rows: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("periods", "rows"):
+            integer(name, getattr(self, name), least=1)
+        for name in ("error", "share", "gain"):
+            positive_number(name, getattr(self, name))
+
+
+#: The default.
+LAGS = LagConfig()

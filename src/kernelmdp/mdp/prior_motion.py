@@ -1,0 +1,285 @@
+"""What users know of the motion: a rough model, coordinates that are known, and schedules."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelmdp.errors import ArgumentError, DataError, ShapeError
+from kernelmdp.mdp.known_motion import KnownMotion
+from kernelmdp.mdp.memory import RememberedMotion
+from kernelmdp.mdp.problem import Problem
+from kernelmdp.numerics.checks import float_array
+from kernelmdp.numerics.modules import Module
+
+#: Points at which known functions are tried when an agent is made.
+PROBES = 4
+
+
+class LinearModel(Module):
+    """The rough model s' = A s + B a.
+
+    Attributes:
+        state_matrix: A.
+        action_matrix: B.
+    """
+
+    state_matrix: Float[Array, "m m"]
+    action_matrix: Float[Array, "m q"]
+
+    def __call__(self, state: Float[Array, " m"], action: Float[Array, " q"]) -> Array:
+        return self.state_matrix @ state + self.action_matrix @ action
+
+
+class PriorMotion(Module):
+    """Next observations as far as users know them, for one period.
+
+    Attributes:
+        names: The names of the coordinates of an observation.
+        model: A rough model of state and action, or None. It returns the next state, or a mapping
+            from names of coordinates to their next values.
+        known: Functions of state and action by the number of the coordinate that they know.
+        schedules: Values of scheduled coordinates at times 0, …, H, one row for each.
+        scheduled: The numbers of these coordinates.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    model: Callable[..., Any] | None
+    known: dict[int, Callable[..., Any]]
+    schedules: Float[Array, "c H1"]
+    scheduled: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(
+        self,
+        points: Float[Array, "n d"],
+        unchanged: Float[Array, "n m"],
+        time: Float[Array, " n"] | None,
+    ) -> Float[Array, "n m"]:
+        """Compute the next observations.
+
+        Args:
+            points: Observations and actions.
+            unchanged: The next observations if nothing were known.
+            time: The period, where there are schedules.
+
+        Returns:
+            The next observations.
+        """
+        m = len(self.names)
+
+        def one(point: Array, following: Array) -> Array:
+            state, action = point[:m], point[m:]
+            if self.model is not None:
+                following = self._predicted(self.model(state, action), following)
+            for axis, function in self.known.items():
+                value = jnp.asarray(function(state, action), point.dtype)
+                following = following.at[axis].set(value.reshape(()))
+            return following
+
+        following = jax.vmap(one)(points, unchanged)
+        if time is not None and self.scheduled:
+            last = self.schedules.shape[1] - 1
+            period = jnp.clip(jnp.round(time).astype(jnp.int32) + 1, 0, last)
+            values = self.schedules[:, period].T.astype(following.dtype)
+            following = following.at[:, np.array(self.scheduled)].set(values)
+        return following
+
+    def _predicted(self, value: Any, following: Array) -> Array:
+        if not isinstance(value, Mapping):
+            return jnp.asarray(value, following.dtype).reshape(following.shape)
+        for name, number in value.items():
+            number = jnp.asarray(number, following.dtype).reshape(())
+            following = following.at[self.names.index(name)].set(number)
+        return following
+
+
+class StatePriorMotion(Module):
+    """The same for states without a memory.
+
+    Attributes:
+        prior: What users know.
+    """
+
+    prior: PriorMotion
+
+    def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        return self.prior(points, points[:, : len(self.prior.names)], None)
+
+
+def needs_clock(known: Mapping[str, Any] | None) -> bool:
+    """Return whether a known coordinate follows a schedule, so that states must tell the time.
+
+    Args:
+        known: The setting ``known``.
+
+    Returns:
+        Whether a value is not a function of state and action.
+    """
+    return any(not callable(value) for value in (known or {}).values())
+
+
+def with_known_motion(
+    problem: Problem, *, known: Mapping[str, Any] | None, prior_model: Any, prior_error: float
+) -> Problem:
+    """Give a problem what a user knows of its motion.
+
+    Args:
+        problem: The problem. It has a clock if a coordinate follows a schedule.
+        known: By coordinate name, functions of (state, action), schedules (H + 1,), or schedules of
+            several episodes (E, H + 1).
+        prior_model: A function of (state, action), a pair of matrices (A, B), or None.
+        prior_error: How wrong the model may be where nothing was observed.
+
+    Returns:
+        The problem, tried at some points.
+
+    Raises:
+        ArgumentError: If a name is unknown, or a function does not return finite numbers of the
+            right shape.
+    """
+    if not known and prior_model is None:
+        return problem
+    memory = problem.memory
+    m = problem.states.dimension if memory is None else memory.observed
+    names = problem.coordinates[:m] or tuple(_default_names(m))
+    for name in known or {}:
+        if name not in names:
+            raise ArgumentError("known", f"coordinates among {', '.join(names)}", repr(name))
+    functions = {names.index(n): f for n, f in (known or {}).items() if callable(f)}
+    first = schedules_of(known, 0, problem.horizon)
+    tables = {names.index(n): values for n, values in first.items()}
+    rows = np.array(list(tables.values())).reshape(len(tables), problem.horizon + 1)
+    model = _as_model(prior_model, m, problem.actions.dimension)
+    prior = PriorMotion(names, model, functions, jnp.asarray(rows), tuple(tables))
+    exact = {*functions, *tables}
+    before = problem.known_motion
+    motion = dataclasses.replace(
+        before,
+        function=StatePriorMotion(prior) if memory is None else RememberedMotion(memory, prior),
+        learned=tuple(j for j in before.learned if j not in exact),
+        followers=tuple(pair for pair in before.followers if pair[1] not in exact),
+        is_prior=model is not None,
+    )
+    if not motion.learned:
+        raise ArgumentError("known", "at least one coordinate that is learned", list(known or {}))
+    _require_valid(prior, problem, m)
+    return dataclasses.replace(problem, motion=motion, prior_error=prior_error)
+
+
+def has_tables(known: Mapping[str, Any] | None) -> bool:
+    """Return whether schedules differ between episodes.
+
+    Args:
+        known: The setting ``known``.
+
+    Returns:
+        Whether a value is a table with a row for each episode.
+    """
+    return any(not callable(value) and np.ndim(value) == 2 for value in (known or {}).values())
+
+
+def schedules_of(
+    known: Mapping[str, Any] | None, episode: int, horizon: int
+) -> dict[str, Float[np.ndarray, " H1"]]:
+    """Return the schedules of an episode.
+
+    Args:
+        known: The setting ``known``.
+        episode: The number of the episode, counted from 0. Schedules of several episodes begin anew
+            after the last one.
+        horizon: H.
+
+    Returns:
+        Values at the times 0 to H, by coordinate name.
+    """
+    tables = {}
+    for name, values in (known or {}).items():
+        if not callable(values):
+            table = np.asarray(float_array(values, f"known[{name!r}]"), float)
+            several = table.ndim == 2 and len(table) > 0
+            tables[name] = _schedule(
+                name, table[episode % len(table)] if several else table, horizon
+            )
+    return tables
+
+
+def with_schedules(motion: KnownMotion, schedules: Mapping[str, Any], horizon: int) -> KnownMotion:
+    """Replace schedules, such as a reference that differs from episode to episode.
+
+    Args:
+        motion: The motion of a problem with schedules.
+        schedules: New values (H + 1,) by the name of the coordinate.
+        horizon: H.
+
+    Returns:
+        The motion. Programs compiled for the other one serve it.
+
+    Raises:
+        ArgumentError: If a coordinate has no schedule.
+    """
+    prior = getattr(motion.function, "function", None)
+    scheduled = () if not isinstance(prior, PriorMotion) else prior.scheduled
+    names = [prior.names[j] for j in scheduled] if isinstance(prior, PriorMotion) else []
+    for name in schedules:
+        if name not in names:
+            expected = f"coordinates with a schedule ({', '.join(names) or 'there are none'})"
+            raise ArgumentError("known", expected, repr(name))
+    rows = np.array(prior.schedules)  # type: ignore[union-attr]
+    for name, values in schedules.items():
+        rows[names.index(name)] = _schedule(name, values, horizon)
+    return eqx.tree_at(lambda each: each.function.function.schedules, motion, jnp.asarray(rows))
+
+
+def _default_names(m: int) -> list[str]:
+    return ["state"] if m == 1 else [f"state[{j}]" for j in range(m)]
+
+
+def _schedule(name: str, values: Any, horizon: int) -> np.ndarray:
+    table = np.asarray(float_array(values, f"known[{name!r}]"), float)
+    if table.shape != (horizon + 1,):
+        expected = f"a function of (state, action), or values at the times 0 to {horizon}"
+        raise ShapeError(f"known[{name!r}]", expected, f"shape {table.shape}")
+    if not np.isfinite(table).all():
+        raise DataError(f"known[{name!r}]", "finite numbers", table[~np.isfinite(table)][0])
+    return table
+
+
+def _as_model(model: Any, m: int, q: int) -> Callable[..., Any] | None:
+    if model is None or callable(model):
+        return model
+    expected = f"a function of (state, action), or matrices ({m}, {m}) and ({m}, {q})"
+    if not isinstance(model, list | tuple) or len(model) != 2:
+        raise ArgumentError("prior_model", expected, type(model).__name__)
+    matrices = [jnp.asarray(float_array(matrix, "prior_model"), float) for matrix in model]
+    if [matrix.shape for matrix in matrices] != [(m, m), (m, q)]:
+        raise ShapeError("prior_model", expected, " and ".join(str(x.shape) for x in matrices))
+    return LinearModel(*matrices)
+
+
+def _require_valid(prior: PriorMotion, problem: Problem, m: int) -> None:
+    """Try the user's functions at a few points: shapes, names, and finite numbers."""
+    memory = problem.memory
+    states = np.asarray((problem.states if memory is None else memory.states).spread_points(PROBES))
+    actions = np.asarray(problem.actions.spread_points(1))[:1]
+    states = states[:PROBES]
+    # Provisional bounds are far away, where a model need not hold.
+    for axis in (axis for axis in problem.unbounded if axis < m):
+        states[:, axis] = 0.0
+    points = jnp.asarray(np.concatenate([states, np.repeat(actions, len(states), 0)], axis=1))
+    try:
+        following = np.asarray(prior(points, points[:, :m], None))
+    except (jax.errors.JAXTypeError, TypeError, ValueError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        expected = (
+            f"a function of a state ({m},) and an action ({problem.actions.dimension},) with the "
+            "next state, written with jax.numpy"
+        )
+        raise ArgumentError("prior_model or known", expected, reason) from None
+    if not np.isfinite(following).all():
+        got = following[~np.isfinite(following)][0]
+        raise DataError("prior_model or known", "finite next states", got)
