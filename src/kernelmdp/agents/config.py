@@ -235,8 +235,9 @@ class AgentConfig(Settings):
         Raises:
             ArgumentError: If an agent learns at every step whose states tell the past.
         """
-        if self.update == "step" and problem.memory is not None:
-            expected = "'episode' with history, delay or a schedule"
+        by_episode = problem.memory is not None or problem.forgetting > 0
+        if self.update == "step" and by_episode:
+            expected = "'episode' with history, delay, a schedule or forgetting"
             raise ArgumentError("update", expected, repr(self.update))
         return self.update
 

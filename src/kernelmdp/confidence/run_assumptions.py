@@ -108,6 +108,12 @@ def _learns_by_the_step(e: Evidence) -> Iterator[str]:
         yield "policies change within an episode"
 
 
+def _forgets(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    if e.problem.forgetting > 0:
+        yield "old episodes are forgotten, for a system that changes"
+
+
 def _not_drawn_from_the_prior(e: Evidence) -> Iterator[str]:
     assert e.problem is not None
     if not e.problem.drawn_from_prior:
@@ -194,6 +200,12 @@ OF_ALL_RUNS = (
         ("agent.learner", "agent.kernel", "problem.learner"),
     ),
     Assumption("policies are fixed for an episode", "run", _learns_by_the_step, ("agent.update",)),
+    Assumption(
+        "the system does not change",
+        "run",
+        _forgets,
+        ("agent.forgetting", "problem.forgetting"),
+    ),
     Assumption(
         "known rewards and their bounds agree with the system",
         "run",

@@ -65,6 +65,8 @@ class FittedKernels(Learner):
         broken_assumptions: That kernels are fitted to the data they are used on.
         needs_data: True: a fit needs data.
         learns_costs: True.
+        uses_motion: True.
+        forgets: True.
         settings: All numerical settings.
         uses_grid: Whether the planner tabulates values on a grid of states.
         visited_states: Number of visited states that MDPs carry; 0 for none.
@@ -81,6 +83,8 @@ class FittedKernels(Learner):
     )
     needs_data: ClassVar[bool] = True
     learns_costs: ClassVar[bool] = True
+    uses_motion: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
 
     settings: FittedSettings = FittedSettings()
     uses_grid: bool = False

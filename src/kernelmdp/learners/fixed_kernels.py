@@ -13,6 +13,7 @@ from kernelmdp.gp import Posterior, posterior
 from kernelmdp.gp.engine import Engine
 from kernelmdp.gp.mean_functions import ConstantMean, as_mean
 from kernelmdp.kernels import Kernel, OutputKernel
+from kernelmdp.learners.forgetting import age_weights
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import Module, replace_fields
@@ -25,10 +26,14 @@ class FixedState(Module):
     Attributes:
         beliefs: Posteriors of reward and transition.
         problem: The problem that is learned.
+        prior: The beliefs before all data, where old episodes are forgotten; else None.
+        recent: The episodes that are remembered there, the newest one last.
     """
 
     beliefs: Beliefs
     problem: Problem = eqx.field(static=True)
+    prior: Beliefs | None = None
+    recent: tuple[Episode, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,6 +46,7 @@ class FixedKernels(Learner):
     Attributes:
         name: "fixed".
         columns: The information gains.
+        forgets: True.
         regularisers: λ_R and λ_P. None means the problem's noise variances.
         accuracy: Error of compiled kernels as a share of λ. None means the problem's value.
         query_points: Points (n, d) at which predictions are cached and kept up to date.
@@ -56,6 +62,7 @@ class FixedKernels(Learner):
 
     name: ClassVar[str] = "fixed"
     columns: ClassVar[tuple[str, ...]] = GAINS
+    forgets: ClassVar[bool] = True
 
     regularisers: tuple[float, float | np.ndarray] | None = None
     accuracy: float | None = None
@@ -76,12 +83,28 @@ class FixedKernels(Learner):
             beliefs = beliefs.cache_at(
                 self.query_points, limit=self.cache_bytes, moments=self.deviations
             )
-        return FixedState(beliefs, problem)
+        return FixedState(beliefs, problem, beliefs if problem.forgetting else None)
 
     def update(self, state: FixedState, episode: Episode, *, key: Key) -> FixedState:
+        if state.prior is not None:
+            return self._forgetting(state, state.prior, (*state.recent, episode))
         targets = state.problem.transition_noise.embed(episode.outcomes)
         after = state.beliefs.condition(episode.points, episode.rewards, targets)
         return replace_fields(state, beliefs=after)
+
+    def _forgetting(
+        self, state: FixedState, prior: Beliefs, episodes: tuple[Episode, ...]
+    ) -> FixedState:
+        """Learn remembered episodes from the prior: the older one is, the noisier it counts."""
+        weights = age_weights(np.arange(len(episodes))[::-1], state.problem.forgetting)
+        recent = tuple(e for e, weight in zip(episodes, weights, strict=True) if weight > 0)
+        beliefs = prior
+        for episode, weight in zip(recent, weights[weights > 0], strict=True):
+            targets = state.problem.transition_noise.embed(episode.outcomes)
+            data = episode.points, episode.rewards, targets
+            beliefs = beliefs.with_noise_times(1 / weight).condition(*data)
+            beliefs = beliefs.with_noise_times(weight)
+        return replace_fields(state, beliefs=beliefs, recent=recent)
 
     def mean(self, state: FixedState) -> MDP:
         return state.problem.mdp(state.beliefs.mean())
@@ -105,6 +128,8 @@ class FixedKernels(Learner):
 
     def saved_arrays(self, state: FixedState) -> dict[str, np.ndarray]:
         engines = _engines(state.beliefs)
+        if state.prior is not None:
+            return {}
         if not all(engine.changing_arrays() for engine in engines.values()):
             return {}
         return {

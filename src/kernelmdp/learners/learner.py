@@ -62,6 +62,8 @@ class Learner(abc.ABC):
         needs_data: Whether no plan is possible before the first data.
         learns_costs: Whether it knows of coordinates on which nothing depends
             (``Problem.measured``).
+        uses_motion: Whether it uses what is known of the motion (``Problem.motion``).
+        forgets: Whether it can forget old episodes (``Problem.forgetting``).
 
     >>> import kernelmdp as km
     >>> isinstance(km.PSRL("riverswim", seed=0).learner, Learner)
@@ -74,6 +76,8 @@ class Learner(abc.ABC):
     broken_assumptions: ClassVar[tuple[str, ...]] = ()
     needs_data: ClassVar[bool] = False
     learns_costs: ClassVar[bool] = False
+    uses_motion: ClassVar[bool] = False
+    forgets: ClassVar[bool] = False
 
     @classmethod
     def for_problem(cls, problem: Problem, requirements: LearnerRequirements) -> "Learner":

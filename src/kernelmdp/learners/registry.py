@@ -37,7 +37,8 @@ def as_learner(
         The learner.
 
     Raises:
-        ArgumentError: If there is no such learner or setting, or it cannot learn a measured cost.
+        ArgumentError: If there is no such learner or setting, or it cannot learn a measured cost,
+            use what is known of the motion, or forget.
 
     >>> import kernelmdp as km
     >>> settings = {"name": "fitted", "inducing_points": 64}
@@ -48,6 +49,11 @@ def as_learner(
     made = _made(learner, problem, requirements)
     if problem.measured and not made.learns_costs:
         raise ArgumentError("learner", "'fitted', where a cost is measured", repr(made.name))
+    if problem.motion is not None and not made.uses_motion:
+        expected = "'fitted', with history, delay, known or prior_model"
+        raise ArgumentError("learner", expected, repr(made.name))
+    if problem.forgetting and not made.forgets:
+        raise ArgumentError("learner", "'fitted' or 'fixed', to forget", repr(made.name))
     return made
 
 

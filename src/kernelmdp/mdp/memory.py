@@ -12,7 +12,6 @@ Users see observations only. ``RememberingPolicy`` remembers for them.
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -203,14 +202,11 @@ class Memory:
         Returns:
             The differences, (n, m₀).
         """
-        library = array_library(after)
-        low, high = (np.asarray(end) for end in self.states.bounds)
-        periods = np.full(len(low), math.inf)
-        for axis in self.states.periodic:
-            periods[axis] = high[axis] - low[axis]
-        change = after - before
-        turns = library.where(np.isfinite(periods), library.round(change / periods), 0.0)
-        return change - turns * np.where(np.isfinite(periods), periods, 0.0)
+        change, (low, high) = after - before, self.states.bounds
+        turn, periodic = np.ones((1, len(low))), list(self.states.periodic)
+        turn[0, periodic] = (high - low)[periodic]
+        is_angle = np.isin(np.arange(len(low)), periodic).astype(float)[None, :]
+        return change - is_angle * turn * array_library(after).round(change / turn)
 
     def episode(self, episode: Episode) -> Episode:
         """Complete the states of an episode.

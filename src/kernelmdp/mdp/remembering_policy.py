@@ -50,9 +50,15 @@ class RememberingPolicy(Policy):
         observed = states[:, :k]
         if states.shape[1] == k:
             if form.history > 1:
-                newest = jnp.where(jnp.asarray(period) == 0, 0.0, form.change(last, observed))
+                newest = form.change(last, observed).astype(differences.dtype)
                 older = differences[:, : differences.shape[1] - k]
-                differences = jnp.concatenate([newest.astype(differences.dtype), older], axis=1)
+                differences = jnp.concatenate([newest, older], axis=1)
+            # An episode begins: nothing was before.
+            nothing, is_first = form.nothing(observed.shape[0]), jnp.asarray(period) == 0
+            differences, past = (
+                jnp.where(is_first, empty, part)
+                for empty, part in zip(nothing, (differences, past), strict=True)
+            )
             states = form.complete(observed, differences, past, period)
         actions, inner = self.policy.decide(inner, states, period)
         if form.past_actions:
