@@ -118,7 +118,7 @@ def main() -> None:
         play(json.loads(sys.argv[2]), pathlib.Path(sys.argv[3]), int(sys.argv[4]))
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("studies", nargs="*", choices=[*EPISODES], help="which ones")
+    parser.add_argument("studies", nargs="*", default=[], help=", ".join(EPISODES))
     parser.add_argument("--systems", nargs="+", help="some systems only")
     parser.add_argument("--agent", default="frugal")
     parser.add_argument("--seeds", type=int, default=5)
@@ -131,6 +131,9 @@ def main() -> None:
     if chosen.report:
         report(chosen.report)
         return
+    unknown = sorted(set(chosen.studies) - set(EPISODES))
+    if unknown:
+        parser.error(f"studies: expected {', '.join(EPISODES)}, got {unknown[0]}")
     runs = []
     seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
     for study in chosen.studies:

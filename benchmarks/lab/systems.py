@@ -8,8 +8,8 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
-PLANTS = pathlib.Path(__file__).resolve().parents[1] / "control" / "plants"
-sys.path.insert(0, str(PLANTS))
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "control" / "plants"
+sys.path.insert(0, str(FOLDER))
 
 
 class Shown(gymnasium.ObservationWrapper):
@@ -75,9 +75,9 @@ WRONG = {
 
 def plant(name: str) -> gymnasium.Env:
     """Make a plant by name."""
-    from catalogue import PLANTS as catalogue
+    import catalogue
 
-    return catalogue[name]()
+    return catalogue.PLANTS[name]()
 
 
 def rough_model(name: str):
