@@ -7,7 +7,8 @@ Each run is a JSON file, replaced after every episode. Complete runs are skipped
 
 hidden   Pendulum-v1 and CartPole-v1 without velocities and history=2, beside the full state
 delay    a tank whose pump acts two steps late, with delay=2, beside the one without a delay
-prior    six plants with a model that is 30 % wrong in its parameters, beside none
+prior    six plants with a model that is 30 % wrong in its parameters, beside none; rewards known
+learned  the same with rewards learned: the first episode is then random, with a model too
 drift    a DC motor and a tank whose gain halves after ten episodes, with and without forgetting
 lags     whether the warning of a missing past is given, on systems with and without one
 """
@@ -26,7 +27,7 @@ import systems
 from driver import play_all, write
 
 #: Episodes of each study.
-EPISODES = {"hidden": 10, "delay": 10, "prior": 10, "drift": 18, "lags": 3}
+EPISODES = {"hidden": 10, "delay": 10, "prior": 10, "learned": 10, "drift": 18, "lags": 3}
 #: The episode after which the gain halves.
 WEARS = 10
 #: Fully observed systems on which the warning must not be given.
@@ -44,7 +45,7 @@ def variants(study: str) -> list[tuple[str, str]]:
         return list(itertools.product(systems.HIDDEN, ["full", "hidden"]))
     if study == "delay":
         return list(itertools.product(["coupled-tanks"], ["none", "unaware", "told"]))
-    if study == "prior":
+    if study in ("prior", "learned"):
         return list(itertools.product(systems.WRONG, ["none", "rough"]))
     if study == "drift":
         return list(itertools.product(["dc-motor", "coupled-tanks"], ["keeps", "forgets"]))
@@ -62,6 +63,8 @@ def make(study: str, system: str, variant: str) -> tuple[gymnasium.Env, dict]:
     if study == "delay" and variant != "none":
         env = systems.Delayed(env, 2)
         settings["delay"] = 2 if variant == "told" else 0
+    if study == "prior":
+        settings["reward"] = systems.reward(system)
     if variant == "rough":
         settings["prior_model"] = systems.rough_model(system)
     if study == "drift":

@@ -80,18 +80,20 @@ def plant(name: str) -> gymnasium.Env:
     return catalogue.PLANTS[name]()
 
 
-def rough_model(name: str):
-    """The plant's own equations with wrong parameters, as a function of one state and action.
-
-    The module of the plant is loaded again with ``jax.numpy`` in place of NumPy.
-    """
+def in_jax(name: str):
+    """The plant with its module loaded again, with ``jax.numpy`` in place of NumPy."""
     made = plant(name)
     path = pathlib.Path(sys.modules[type(made).__module__].__file__)
     spec = importlib.util.spec_from_file_location(f"rough_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.np = jnp
-    wrong = getattr(module, type(made).__name__)()
+    return getattr(module, type(made).__name__)()
+
+
+def rough_model(name: str):
+    """The plant's own equations with wrong parameters, as a function of one state and action."""
+    wrong = in_jax(name)
     for parameter, factor in WRONG[name].items():
         setattr(wrong, parameter, factor * getattr(wrong, parameter))
     low, high = wrong.observation_space.low, wrong.observation_space.high
@@ -102,3 +104,15 @@ def rough_model(name: str):
         return jnp.clip(following, low, high)
 
     return model
+
+
+def reward(name: str):
+    """The plant's mean reward without noise, as a function of points (n, d)."""
+    true = in_jax(name)
+    m = true.observation_space.shape[0]
+
+    def values(points):
+        noise = jnp.zeros((len(points), true.noise_dimension))
+        return true.transition(points[:, :m], points[:, m:], noise)[1]
+
+    return values
