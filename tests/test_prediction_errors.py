@@ -75,12 +75,15 @@ def learned():
 
 def test_the_learner_reports_them_before_it_learns(learned):
     learner, state = learned
-    assert state.errors.shape == (3, 2)  # the first episode was not predicted
+    assert state.errors.shape == (3, 4)  # the first episode was not predicted
     info = learner.info(state)
-    assert (info["one_step_error"], info["rollout_error"]) == tuple(state.errors[-1])
+    names = ("one_step_error", "rollout_error", "deviations")
+    assert [info[name] for name in names] == state.errors[-1, :3].tolist()
+    assert np.isnan(info["prior_model_error"])  # there is no such model
     assert info["one_step_error"] < 0.05
 
 
+@pytest.mark.filterwarnings("ignore:the plant seems to have changed")
 def test_a_system_that_changed_is_a_surprise(learned):
     learner, state = learned
     with pytest.warns(ApproximationWarning, match="predicted an episode badly"):

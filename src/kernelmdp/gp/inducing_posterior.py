@@ -84,8 +84,9 @@ def inducing_posterior(
     m, d = kernels.signal.shape[0], kernels.dimension
     expressions, noise_variance = kernels.kernels(), kernels.noise**2
     if layout is not None:
-        # An output that is known exactly has no noise, and no observation counts.
-        m, noise_variance = layout.outputs, noise_variance @ (layout.mixing**2).T
+        # An output that is known exactly learns nothing. Its λ only has to be a positive number.
+        m, least = layout.outputs, jnp.min(noise_variance)
+        noise_variance = jnp.maximum(noise_variance @ (layout.mixing**2).T, least)
     return Posterior(
         kernel=expressions[0] if scalar else Independent(expressions),
         layout=ColumnLayout(m) if layout is None else layout,

@@ -191,7 +191,7 @@ class FittedData(Module):
 
     def motion_rows(
         self, trend: Float[np.ndarray, "d1 m"]
-    ) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, "k m"]]:
+    ) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, "k p"]]:
         """Return points and residuals for the regression of the motion.
 
         Args:

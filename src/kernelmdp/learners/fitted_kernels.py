@@ -26,7 +26,7 @@ from kernelmdp.learners.fitted_families import (
 )
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.fitted_state import FittedState
-from kernelmdp.learners.insufficient_state import with_lag_warning
+from kernelmdp.learners.insufficient_state import with_lag_warning, with_prediction
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
 from kernelmdp.learners.model_wrappers import (
     CentredReward,
@@ -116,8 +116,9 @@ class FittedKernels(Learner):
         excluded, thorough = None, True
         if len(before) and len(episode) > 1:
             squares = squared_deviations(state, episode)
-            thorough = not max(squares) <= settings.refit_contradiction
+            thorough = not max(squares.state, squares.reward) <= settings.refit_contradiction
             errors, deviations = prediction_errors(self.mean(state), episode), squares.state**0.5
+            state = with_prediction(state, episode, squares.errors)
             warn_if_surprised(errors, state.errors, settings)
             warn_if_changed(deviations, state.errors[:, 2], settings)
             if before.learns_termination and before.termination_costs:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,6 +29,20 @@ from kernelmdp.numerics.tracing import as_array
 from kernelmdp.types import Key
 
 
+class PredictedEpisode(NamedTuple):
+    """An episode as it was predicted before it was learned.
+
+    Attributes:
+        points: z = (s, a), (n, d).
+        increments: Outcome minus state, (n, m).
+        errors: Outcomes less their predictions, of the learned coordinates, (n, p).
+    """
+
+    points: Float[np.ndarray, "n d"]
+    increments: Float[np.ndarray, "n m"]
+    errors: Float[np.ndarray, "n p"]
+
+
 class FittedState(Module):
     """The state of ``FittedKernels``: all data and the parameters fitted to them.
 
@@ -42,6 +56,7 @@ class FittedState(Module):
             several steps ahead, deviations, and the error of the prior model.
         fitted_at: The number of rows at the last fit.
         searched_at: The number of rows at the last fit that searched from the prior medians too.
+        predicted: The last episodes as they were predicted before they were learned.
         lag_warning: What the last warning of an insufficient state named, or "".
         scheduled_motion: ``Problem.motion`` with the schedules of the next episode; None if they
             are those of the problem.
@@ -55,6 +70,7 @@ class FittedState(Module):
     errors: Float[np.ndarray, "l 4"]
     fitted_at: int = eqx.field(static=True, default=0)
     searched_at: int = eqx.field(static=True, default=0)
+    predicted: tuple[PredictedEpisode, ...] = ()
     lag_warning: str = eqx.field(static=True, default="")
     scheduled_motion: KnownMotion | None = None
 

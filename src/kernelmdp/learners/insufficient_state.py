@@ -7,15 +7,15 @@ velocity is missing, the last change does. If actions take effect later, an earl
 import dataclasses
 import warnings
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from kernelmdp.errors import ApproximationWarning
-from kernelmdp.learners.fitted_state import FittedState
+from kernelmdp.learners.fitted_state import FittedState, PredictedEpisode
+from kernelmdp.mdp import Episode
 
-#: Rows that the test looks at, the last ones. A correlation above the threshold needs no more.
-ROWS = 1000
+#: Number of last episodes that must tell the same. One may have been led by chance.
+EPISODES = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,43 +46,45 @@ class Explanation:
         )
 
 
+def with_prediction(
+    state: FittedState, episode: Episode, errors: Float[np.ndarray, "n p"]
+) -> FittedState:
+    """Keep how an episode was predicted, among the last ones.
+
+    Args:
+        state: The learner's state.
+        episode: The episode.
+        errors: Outcomes less their predictions, of the learned coordinates.
+
+    Returns:
+        The state.
+    """
+    points, first = np.asarray(episode.points), state.data.problem.warm_up
+    increments = np.asarray(episode.outcomes) - points[:, : state.data.problem.states.dimension]
+    newest = PredictedEpisode(points[first:], increments[first:], errors[first:])
+    return dataclasses.replace(state, predicted=(*state.predicted, newest)[-EPISODES:])
+
+
 def missing_past(state: FittedState) -> Explanation | None:
     """Look for an earlier change of the state, or action, that explains the errors of the model.
 
-    Errors are those of the mean at the data. They are regressed on the present state and action,
-    and then on an earlier change or action too. Small errors are not tested: of a system without
-    noise, they are what the kernel cannot represent.
+    The changes of the last episodes are regressed on the present state and action and on what was
+    predicted before they were learned, and then on an earlier change or action too. Coordinates
+    with small errors are not tested: they are those of a model that is still being learned.
 
     Args:
         state: The learner's state.
 
     Returns:
-        The best explanation that passes the thresholds of the settings, or None.
+        The best explanation that holds in each of the last episodes, or None.
     """
-    data, config = state.data, state.data.settings.lags
-    memory = data.problem.memory
-    first, last = max(0, len(data) - ROWS), len(data)
-    errors = _errors(state, first)
-    changes = data.increments[first:last, data.learned]
-    sizes, usual = (np.sqrt(np.mean(each**2, axis=0)) for each in (errors, changes))
-    tested = sizes > config.error * usual
-    if not tested.any():
+    config, memory = state.data.settings.lags, state.data.problem.memory
+    if len(state.predicted) < EPISODES:
         return None
-    m = data.problem.states.dimension
-    shown = m if memory is None else memory.observed
-    moves = data.increments[first:last, [j for j in data.learned if j < shown]]
-    actions = data.points[first:last, m:]
-    present = data.points[first:last][:, list(data.problem.motion_inputs)]
-    number = data.episodes[first:last]
     best: Explanation | None = None
     for lag in range(1, config.periods + 1):
-        same = np.zeros(len(errors), bool)
-        same[lag:] = number[lag:] == number[:-lag]
-        if same.sum() < config.rows * (1 + present.shape[1] + moves.shape[1]):
-            continue
-        for setting, past in (("history", moves), ("delay", actions)):
-            earlier = np.concatenate([np.zeros((lag, past.shape[1])), past[:-lag]])
-            share = _explained(errors[same][:, tested], present[same], earlier[same])
+        for setting in ("history", "delay"):
+            share = min(_explained(state, each, setting, lag) for each in state.predicted)
             # A longer memory must explain clearly more.
             least = config.share if best is None else best.share + config.gain
             if share >= least:
@@ -112,32 +114,34 @@ def with_lag_warning(state: FittedState) -> FittedState:
     return dataclasses.replace(state, lag_warning=named)
 
 
-def _errors(state: FittedState, first: int) -> Float[np.ndarray, "n p"]:
-    """Next states less the predicted means, of the rows from the given one on."""
-    data = state.data
-    model = data.problem.mdp(state.beliefs.mean()).model
-    points = data.points[first:]
-    # A fixed number of rows, so that one compiled program serves all episodes.
-    padded = np.pad(points, ((0, ROWS - len(points)), (0, 0)), mode="edge")
-    predicted = np.asarray(model(jnp.asarray(padded)).state)[: len(points)]
-    m = predicted.shape[1]
-    return (points[:, :m] + data.increments[first:] - predicted)[:, data.learned]
+def _explained(state: FittedState, episode: PredictedEpisode, setting: str, lag: int) -> float:
+    """The largest share of what the present leaves unexplained that the past explains.
 
-
-def _explained(
-    errors: Float[np.ndarray, "n p"],
-    present: Float[np.ndarray, "n d"],
-    past: Float[np.ndarray, "n k"],
-) -> float:
-    """The largest share of the mean square of an error that the past explains, beyond the present.
-
-    Shares are corrected for the number of coefficients.
+    It is 0 if errors are small, or rows are few. Shares are corrected for the number of
+    coefficients.
     """
-    ones = np.ones((len(errors), 1))
-    rest = [_residual(errors, ones, present), _residual(errors, ones, present, past)]
-    squares = [np.sum(each**2, axis=0) for each in rest]
-    n, d, k = len(errors), present.shape[1] + 1, past.shape[1]
-    ratio = squares[1] / np.maximum(squares[0], 1e-300) * (n - d) / max(n - d - k, 1)
+    problem, config = state.data.problem, state.data.settings.lags
+    m = problem.states.dimension if problem.memory is None else problem.memory.observed
+    sizes, usual = (
+        np.sqrt(np.mean(each**2, axis=0))
+        for each in (episode.errors, episode.increments[:, state.data.learned])
+    )
+    large = sizes > config.error * usual
+    actions = episode.points[:, problem.states.dimension :]
+    earlier = (episode.increments[:, :m] if setting == "history" else actions)[:-lag]
+    # What was predicted is among the regressors: it may be wrong in shape, or in size.
+    moves = episode.increments[:, state.data.learned]
+    inputs = episode.points[:, list(problem.motion_inputs)]
+    present = np.concatenate([inputs, moves - episode.errors], axis=1)[lag:]
+    n, d, k = len(present), present.shape[1] + 1, earlier.shape[1]
+    if n < config.rows * (d + k) or not large.any():
+        return 0.0
+    ones = np.ones((n, 1))
+    without, with_past = (
+        np.sum(_residual(moves[lag:, large], ones, *columns) ** 2, axis=0)
+        for columns in ((present,), (present, earlier))
+    )
+    ratio = with_past / np.maximum(without, 1e-300) * (n - d) / (n - d - k)
     return float(np.max(1 - ratio))
 
 

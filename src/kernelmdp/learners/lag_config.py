@@ -11,8 +11,8 @@ class LagConfig:
 
     Attributes:
         periods: How many periods back it looks.
-        error: Errors below this share of the change of the state are not tested. They are what a
-            kernel cannot represent, and change slowly. A missing velocity leaves far more.
+        error: Errors below this share of the change of the state are not tested. A model that is
+            still being learned has such errors. A missing velocity leaves far more.
         share: The share of the mean square error that the past must explain. Chance explains a few
             hundredths of it.
         gain: How much more of it a longer lag must explain than a shorter one.
@@ -23,10 +23,10 @@ class LagConfig:
     """
 
     periods: int = 3
-    error: float = 0.1
+    error: float = 0.2
     share: float = 0.3
     gain: float = 0.1
-    rows: int = 10
+    rows: int = 5
 
     def __post_init__(self) -> None:
         for name in ("periods", "rows"):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from kernelmdp.confidence import Beliefs
 from kernelmdp.learners.fitted_state import FittedState
@@ -12,22 +12,24 @@ from kernelmdp.mdp import Episode
 from kernelmdp.numerics.modules import jit
 
 
-class SquaredDeviations(NamedTuple):
+class Deviations(NamedTuple):
     """How far an episode is from its predictions, in predicted standard deviations, squared.
 
-    Each is the mean of error² / (posterior variance + noise variance) over the steps, which is 1 if
-    model and parameters are right.
+    A number is the mean of error² / (posterior variance + noise variance) over the steps. It is 1
+    if model and parameters are right.
 
     Attributes:
         state: The largest one of a learned coordinate of the next state.
         reward: That of the reward; 0 if it is known.
+        errors: Outcomes less their predictions, of the learned coordinates, (n, p).
     """
 
     state: float
     reward: float
+    errors: Float[np.ndarray, "n p"]
 
 
-def squared_deviations(state: FittedState, episode: Episode) -> SquaredDeviations:
+def squared_deviations(state: FittedState, episode: Episode) -> Deviations:
     """Compare the errors of predictions with the deviations that were predicted for them.
 
     Args:
@@ -35,7 +37,7 @@ def squared_deviations(state: FittedState, episode: Episode) -> SquaredDeviation
         episode: The episode, of at most H periods.
 
     Returns:
-        The mean squares.
+        The mean squares, and the errors.
     """
     problem, beliefs = state.data.problem, state.beliefs
     points, count = np.asarray(episode.points), len(episode)
@@ -48,14 +50,15 @@ def squared_deviations(state: FittedState, episode: Episode) -> SquaredDeviation
     errors = (np.asarray(episode.outcomes) - np.asarray(mean)[:count]) / scale
     variances = np.asarray(deviation)[:count] ** 2 + noise**2
     learned = state.data.learned  # the others are known, or follow from these
+    learned_errors = (errors * scale)[:, learned]
     squares = errors[:, learned] ** 2 / variances[:, learned]
     largest = float(np.mean(squares, axis=0).max())
     if problem.reward is not None:
-        return SquaredDeviations(largest, 0.0)
+        return Deviations(largest, 0.0, learned_errors)
     errors = np.asarray(episode.rewards) - np.asarray(reward)[:count]
     noise = reward_noise.standard_deviations(1)
     squares = errors**2 / (np.asarray(reward_deviation)[:count] ** 2 + noise**2)
-    return SquaredDeviations(largest, float(np.mean(squares)))
+    return Deviations(largest, float(np.mean(squares)), learned_errors)
 
 
 @jit

@@ -36,13 +36,13 @@ def surprising_steps(errors: PredictionErrors, settings: FittedSettings) -> Bool
 
 
 def warn_if_surprised(
-    errors: PredictionErrors, earlier: Float[np.ndarray, "l 2"], settings: FittedSettings
+    errors: PredictionErrors, earlier: Float[np.ndarray, "l k"], settings: FittedSettings
 ) -> None:
     """Warn if an episode was predicted far worse than the episodes before.
 
     Args:
         errors: The errors of the episode.
-        earlier: The errors of all episodes before, one step and several steps ahead.
+        earlier: Numbers of all episodes before. The first column is the error one step ahead.
         settings: ``surprise_error``, ``surprise_factor`` and ``surprise_memory``.
     """
     recent = earlier[-settings.surprise_memory :, 0]
