@@ -15,7 +15,7 @@ from kernelmdp.gp.fit_config import (
 )
 from kernelmdp.gp.hyperpriors import DYNAMICS, ENDINGS, RELEVANCE, REWARD, SPARSE, HyperPrior
 from kernelmdp.kernels import kernel
-from kernelmdp.learners.lag_config import LAGS, LagConfig
+from kernelmdp.learners.diagnostics_config import CHANGE, LAGS, ChangeConfig, LagConfig
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.settings import Settings, setting
 
@@ -123,11 +123,6 @@ class FittedSettings(Settings):
         "Largest share of surprising steps in an episode. If there are more, the model is at fault "
         "and not the steps.",
     )
-    changed_deviations: float = setting(
-        3.0,
-        "The plant is said to have changed if an episode misses its predictions by this many times "
-        "as many standard deviations as each of the last episodes did, and as expected.",
-    )
     trend_noise: float = setting(
         1.2,
         "An output has a linear trend if the trend leaves residuals of at most this many standard "
@@ -231,6 +226,7 @@ class FittedSettings(Settings):
     trend: Any = setting(TREND, "How linear trends are found.")
     inducing: Any = setting(INDUCING, "How posteriors on inducing points are computed.")
     lags: Any = setting(LAGS, "How the past is searched for what explains errors of the model.")
+    change: Any = setting(CHANGE, "When the plant is said to have changed.")
 
     def __post_init__(self) -> None:
         for name in ("reward_kernel", "transition_kernel"):
@@ -241,6 +237,7 @@ class FittedSettings(Settings):
             ("trend", TrendConfig),
             ("inducing", InducingConfig),
             ("lags", LagConfig),
+            ("change", ChangeConfig),
         ):
             if isinstance(changes := getattr(self, name), Mapping):
                 object.__setattr__(self, name, kind(**changes))
@@ -269,7 +266,6 @@ class FittedSettings(Settings):
             "surprise_factor",
             "outlier_factor",
             "trend_noise",
-            "changed_deviations",
             "extrapolation_margin",
             "flat_reward_threshold",
             "reward_extension",

@@ -58,21 +58,27 @@ def warn_if_surprised(
 
 
 def warn_if_changed(
-    deviations: float, earlier: Float[np.ndarray, " l"], settings: FittedSettings
+    deviations: float,
+    share: float,
+    earlier: Float[np.ndarray, " l"],
+    settings: FittedSettings,
 ) -> None:
     """Warn if an episode is farther from its predictions than uncertainty and noise explain.
 
     An episode in an unknown region is uncertain, and no reason for a warning. Where the model was
-    sure, the plant has changed.
+    sure, the plant has changed. Small errors are no reason either: without noise a model is surer
+    than it is right.
 
     Args:
         deviations: How many predicted standard deviations the episode is from its predictions.
+        share: Its error as a share of the usual change of the state.
         earlier: The same of all episodes before.
-        settings: ``changed_deviations`` and ``surprise_memory``.
+        settings: ``change`` and ``surprise_memory``.
     """
     recent = earlier[-settings.surprise_memory :]
-    usual = settings.changed_deviations * max(1.0, float(recent.max(initial=0.0)))
-    if len(recent) == settings.surprise_memory and deviations > usual:
+    usual = settings.change.deviations * max(1.0, float(recent.max(initial=0.0)))
+    known = len(recent) == settings.surprise_memory
+    if known and deviations > usual and share > settings.change.error:
         warnings.warn(
             f"the plant seems to have changed: an episode is {deviations:.0f} standard deviations "
             f"from its predictions, before that at most {recent.max():.1f}; if changes last, "

@@ -1,4 +1,4 @@
-"""Settings of the search for a past that explains errors of the model."""
+"""Settings of the warnings of a state that is not enough, and of a plant that has changed."""
 
 import dataclasses
 
@@ -37,3 +37,29 @@ class LagConfig:
 
 #: The default.
 LAGS = LagConfig()
+
+
+@dataclasses.dataclass(frozen=True)
+class ChangeConfig:
+    """When ``warn_if_changed`` says that the plant has changed.
+
+    Attributes:
+        deviations: An episode must miss its predictions by this many times as many standard
+            deviations as each of the last episodes did, and as expected.
+        error: Its error must be above this share of the usual change of the state. Without noise a
+            model is surer than it is right, and smaller errors are no sign of a change.
+
+    >>> ChangeConfig().deviations
+    3.0
+    """
+
+    deviations: float = 3.0
+    error: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("deviations", "error"):
+            positive_number(name, getattr(self, name))
+
+
+#: The default.
+CHANGE = ChangeConfig()
