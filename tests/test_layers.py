@@ -28,7 +28,7 @@ ORDER = [
     ["information"],
     ["confidence"],
     ["priors"],
-    ["learners", "planners"],
+    ["learners", "planners", "logs"],
     ["agents", "theory", "envs"],
     ["classics", "export"],
     ["experiments"],

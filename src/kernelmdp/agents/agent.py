@@ -7,6 +7,7 @@ continues as if it had never stopped.
 
 import abc
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -20,11 +21,13 @@ from kernelmdp.agents.promise import DRAWS, Promise
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
 from kernelmdp.agents.saving import description_of, export_agent, load_agent, save_agent
 from kernelmdp.agents.system import checked_state
+from kernelmdp.agents.told_logs import read_tables, tell_tables
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
+from kernelmdp.logs import LogColumns, LogReport, Table
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.constraints import require_allowed
 from kernelmdp.mdp.episode import checked_step, recorded_episode
@@ -349,6 +352,51 @@ class Agent(abc.ABC):
         ending = {"terminated": terminated, "truncated": truncated}
         episode = told_episode(*data, problem=self.problem, **ending)
         self._take(episode, self._learned(episode))
+
+    def tell_frame(
+        self,
+        frame: Table,
+        *,
+        states: str | Sequence[str],
+        actions: str | Sequence[str],
+        reward: str | None = None,
+        episode: str | None = None,
+        terminated: str | None = None,
+        learn: bool = True,
+    ) -> LogReport:
+        """Learn from a table of logged rows. If an error is raised, the agent is unchanged.
+
+        A row holds a state, the action taken in it, and its reward. The next row holds the next
+        state. Rows with missing states cut an episode, and so does the horizon.
+
+        Args:
+            frame: The table.
+            states: The columns of the state, in the order of its coordinates.
+            actions: The columns of the action.
+            reward: The column of the reward. It may be None if the reward is known.
+            episode: The column that tells episodes apart. None if all rows are one.
+            terminated: The column that is true where an episode ended by itself.
+            learn: Whether to learn. Otherwise the rows are only looked at.
+
+        Returns:
+            What is in the table: coverage, gaps, noise, delays and constant columns. Print it.
+        """
+        columns = LogColumns.of(states, actions, reward, episode, terminated)
+        return tell_tables(self, [("the table", frame)], columns, learn=learn)
+
+    def tell_csv(self, paths: Any, *, learn: bool = True, **columns: Any) -> LogReport:
+        """Learn from files of comma-separated values, with names in the first row.
+
+        Args:
+            paths: A path, or several. Every file begins a new episode.
+            learn: Whether to learn. Otherwise the files are only looked at.
+            **columns: The columns, as in ``tell_frame``.
+
+        Returns:
+            What is in the files. Print it.
+        """
+        named = {"reward": None, "episode": None, "terminated": None} | columns
+        return tell_tables(self, read_tables(paths), LogColumns.of(**named), learn=learn)
 
     def _learned(self, episode: Episode) -> Any:
         """The learner's state after an episode."""
