@@ -88,7 +88,7 @@ def test_no_theorem_is_claimed(learned):
 
 def test_predict_is_safe_too_and_survives_a_file(learned, tmp_path):
     agent = learned[0]
-    assert isinstance(agent.controller(), SafeMPCPlan)
+    assert isinstance(agent.controller_plan(), SafeMPCPlan)
     fast = np.array([1.0, 0.0, 0.78])
     action = agent.predict(fast)
     assert action[0] < 0.1

@@ -16,13 +16,14 @@ from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
 from kernelmdp.agents.evidence import evidence_of
-from kernelmdp.agents.promise import DRAWS, Promise
+from kernelmdp.agents.promise import Promise, promise_of
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
 from kernelmdp.agents.saving import description_of, export_agent, load_agent, save_agent
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
+from kernelmdp.controllers import Controller
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
@@ -427,9 +428,22 @@ class Agent(abc.ABC):
         state = checked_state(self.problem, "observation", observed_state)
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
-        return self.controller().policy(state, period)
+        return self.controller_plan().policy(state, period)
 
-    def controller(self) -> Plan:
+    def controller(self, **options: Any) -> Controller:
+        """Make an object that runs what ``predict`` does on a machine, period after period.
+
+        Args:
+            **options: Options of ``Controller``: ``time_limit``, ``watchdog``, ``on_stale``,
+                ``fallback`` and ``bounds``. The fallback of the problem is the default.
+
+        Returns:
+            The controller. It keeps its plan, whatever the agent learns meanwhile.
+        """
+        policy, state_of = self.controller_plan().policy, self.system.state_of
+        return Controller(policy, self.problem, state_of=state_of, **options)
+
+    def controller_plan(self) -> Plan:
         """Return the plan that ``predict`` follows. It is made once after every episode.
 
         Returns:
@@ -455,8 +469,8 @@ class Agent(abc.ABC):
         episodes = integer("episodes", episodes, least=1)
         if self.follows_best:
             self.follows_best, self._greedy = False, None
-        returns = self.system.evaluate(self.controller().policy, seeds=range(seed, seed + episodes))
-        newest = Evaluation(self.episode, returns)
+        seeds, policy = range(seed, seed + episodes), self.controller_plan().policy
+        newest = Evaluation(self.episode, self.system.evaluate(policy, seeds=seeds))
         totals = np.array([episode.total for episode in self.history])
         if self.best is not None and warn_of_loss(newest, self.best, seen=totals):
             self.follows_best, self._greedy = True, None
@@ -473,11 +487,7 @@ class Agent(abc.ABC):
         Returns:
             The estimate. No theorem is behind it. NaN if the plan or the learner allows none.
         """
-        start = self.starts[-1] if start is None else checked_state(self.problem, "start", start)
-        key = episode_key(self.seed, self.episode)
-        draws = [self.learner.sample(self.state, key=k) for k in jax.random.split(key, DRAWS)]
-        values = self.controller().values_in(draws, start)
-        return Promise(float(values.min()), None, NO_THEOREM)
+        return promise_of(self, start)
 
     def learn(self, episodes: int, *, progress: bool = True) -> Any:
         """Play more episodes of the task and learn from each.
