@@ -30,6 +30,7 @@ from kernelmdp import (  # noqa: E402  (64 bits must be enabled first)
     planners,
     priors,
     report,
+    serving,
     theory,
 )
 from kernelmdp.agents import GPUCRL, PSRL, SOMBRL, Agent, Frugal, Greedy, Random  # noqa: E402
@@ -92,6 +93,7 @@ __all__ = [
     "priors",
     "read",
     "report",
+    "serving",
     "study",
     "theory",
 ]

@@ -108,7 +108,7 @@ class Controller:
                 a time limit. None plans nothing.
             log: The log of an episode under way, which goes on. The default is a new one.
         """
-        first = None if first_observation is None else self._checked(first_observation)
+        first = None if first_observation is None else self.checked(first_observation)
         self._decisions.restart()
         self._fallback.restart()
         self._begin(StepLog(self.problem) if log is None else log)
@@ -140,7 +140,7 @@ class Controller:
         self._require_fresh()
         instead = None
         try:
-            state = self._checked(observation)
+            state = self.checked(observation)
         except ObservationError:
             instead = self._fallback.at(self._state, self._rule)
             if instead is None:
@@ -180,7 +180,7 @@ class Controller:
         """
         if not self.log.steps:
             raise ArgumentError("reward", "none before the first action", reward)
-        outcome = None if observation is None else self._checked(observation)
+        outcome = None if observation is None else self.checked(observation)
         numbers = {"reward": reward, "cost": cost}
         for name, number in numbers.items():
             if number is not None:
@@ -189,6 +189,34 @@ class Controller:
         if outcome is not None:
             self.log.outcome = outcome
         self.log.terminated = terminated
+
+    def checked(self, observation: Observation) -> np.ndarray:
+        """Convert an observation to a state, and check it. Nothing is changed.
+
+        Args:
+            observation: What the machine shows.
+
+        Returns:
+            The state, (m,).
+
+        Raises:
+            ObservationError: If the observation is bad.
+        """
+        try:
+            state = np.atleast_1d(np.asarray(float_array(self._state_of(observation), "state")))
+            state = with_zero_costs(self.problem, np.asarray(state, float))
+            require_finite("observation", state)
+        except ArgumentError as error:
+            raise ObservationError(error.argument, error.expected, error.got) from None
+        m = self.problem.states.dimension
+        if state.shape != (m,):
+            expected = f"{self._dimension} numbers"
+            raise ObservationError("observation", expected, f"shape {state.shape}")
+        if self._bounds is not None:
+            inside = state[None, : self._dimension]
+            if np.asarray(self._bounds.distance_outside(inside)).any():
+                raise ObservationError("observation", f"a state in {self._bounds}", state)
+        return state
 
     @property
     def stale(self) -> bool:
@@ -218,24 +246,6 @@ class Controller:
     def _rule(self) -> int:
         """The period of an episode whose rule acts."""
         return min(self.period, self.problem.horizon - 1)
-
-    def _checked(self, observation: Observation) -> np.ndarray:
-        """The state that was observed, (m,)."""
-        try:
-            state = np.atleast_1d(np.asarray(float_array(self._state_of(observation), "state")))
-            state = with_zero_costs(self.problem, np.asarray(state, float))
-            require_finite("observation", state)
-        except ArgumentError as error:
-            raise ObservationError(error.argument, error.expected, error.got) from None
-        m = self.problem.states.dimension
-        if state.shape != (m,):
-            expected = f"{self._dimension} numbers"
-            raise ObservationError("observation", expected, f"shape {state.shape}")
-        if self._bounds is not None:
-            inside = state[None, : self._dimension]
-            if np.asarray(self._bounds.distance_outside(inside)).any():
-                raise ObservationError("observation", f"a state in {self._bounds}", state)
-        return state
 
     def _decided(self, state: np.ndarray, begin: float) -> tuple[np.ndarray, str]:
         """The action in a good state, and its source."""
