@@ -113,7 +113,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             explain: Not used.
         """
         self.close_connection = True
-        self._write(code, {"error": message or HTTPStatus(code).phrase})
+        # An unknown method or version is a mistake of the client.
+        status = {501: 405, 505: 400}.get(code, code)
+        self._write(status, {"error": message or HTTPStatus(code).phrase})
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Write nothing: the journal has what matters."""
