@@ -2,10 +2,10 @@
 
 python benchmarks/serve/fuzz.py --requests 10000
 
-Each request is drawn from kinds of mistakes: bytes that are no HTTP, wrong methods, paths, headers and
-lengths, bodies that are no JSON, fields of a wrong type, numbers that are none. The answer must be a
-status from 400 to 499 with one sentence as JSON, or the connection is closed where there was no
-request. Afterwards the journal, the episode under way and the agent must be as before.
+Each request is drawn from kinds of mistakes: bytes that are no HTTP, wrong methods, paths, headers
+and lengths, bodies that are no JSON, fields of a wrong type, numbers that are none. The answer must
+be a status from 400 to 499 with one sentence as JSON, or the connection is closed where there was
+no request. Afterwards the journal, the episode under way and the agent must be as before.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def bad_path(rng: random.Random) -> bytes:
 
 def bad_length(rng: random.Random) -> bytes:
     length = rng.choice(["-1", "x", "1e3", "9" * 30, str(5 * 1024 * 1024), "², "])
-    return request(body=b"{}", headers={"Content-Length": length.encode("ascii", "replace").decode()})
+    return request(
+        body=b"{}", headers={"Content-Length": length.encode("ascii", "replace").decode()}
+    )
 
 
 def short_body(rng: random.Random) -> bytes:

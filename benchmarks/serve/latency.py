@@ -2,11 +2,12 @@
 
 python benchmarks/serve/latency.py --seconds 600
 
-The server is a process of its own. It serves the controller of an agent that learned from one episode
-of random actions, with ``--predict``. The client runs the plant. For each ``/act`` it measures the time
-from the request to the parsed answer, and subtracts the milliseconds that the server says the decision
-took. The rest is HTTP, JSON, checks, journal and disk. With ``--sync step`` an action waits until its
-observation is on disk, so the disk's own time is in the rest; with ``--sync behind`` it is not.
+The server is a process of its own. It serves the controller of an agent that learned from one
+episode of random actions, with ``--predict``. The client runs the plant. For each ``/act`` it
+measures the time from the request to the parsed answer, and subtracts the milliseconds that the
+server says the decision took. The rest is HTTP, JSON, checks, journal and disk. With ``--sync
+step`` an action waits until its observation is on disk, so the disk's own time is in the rest; with
+``--sync behind`` it is not.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from kernelmdp.cli import main
+from kernelmdp.cli import main, serve
 
 PLANT = """
 horizon = 6
@@ -76,9 +76,10 @@ def test_kill(tmp_path):
     ("options", "said"),
     [
         (["--states", "temperature=0:100"], "--actions"),
-        (["--states", "temperature", "--actions", "power=0:1"], "name=low:high"),
-        (["--states", "t=1:0", "--actions", "power=0:1"], "the lower one first"),
+        (["--states", "t", "--actions", "power=0:1", "--horizon", "3"], "name=low:high"),
+        (["--states", "t=1:0", "--actions", "power=0:1", "--horizon", "3"], "lower one first"),
         ([], "--states"),
+        (["heater.toml", "--seed", "1", "--set", "update=step"], "--seed, --set: only"),
         (["nothing.toml"], "not there"),
         (["heater.toml", "--sync", "never"], "--sync"),
         (["heater.toml", "--host", "0.0.0.0"], "token"),
@@ -93,3 +94,23 @@ def test_bad_options(options, said, tmp_path, monkeypatch, capsys):
         main()
     assert end.value.code == 2
     assert said in capsys.readouterr().err
+    assert not pathlib.Path("runs").exists()
+
+
+def test_a_plant_of_options(tmp_path, monkeypatch):
+    """The server stops as soon as it has started."""
+    monkeypatch.chdir(tmp_path)
+    options = ["--states", "level=0:2,flow=-1:1", "--actions", "pump=0:1", "--horizon", "7"]
+    options += ["--agent", "greedy", "--set", "planner=mpc", "--port", "0"]
+    served = []
+
+    def stop(server):
+        served.append(server.service.agent)
+        server.stop()
+
+    monkeypatch.setattr(serve, "_started", stop)
+    monkeypatch.setattr(sys, "argv", ["kmdp", "serve", *options])
+    main()
+    assert served[0].problem.coordinates == ("level", "flow")
+    assert (served[0].name, served[0].problem.horizon) == ("greedy", 7)
+    assert pathlib.Path("runs/plant-serve/episodes").is_dir()

@@ -30,7 +30,10 @@ def test_an_episode(client):
         assert 0.0 <= answer["action"][0] <= 1.0
         assert answer["milliseconds"] > 0
     status, error = client.post("/act", observation=[20.0], reward=-1.0)
-    assert (status, error["error"]) == (409, "the episode has its 4 periods: POST /tell how it ended")
+    assert (status, error["error"]) == (
+        409,
+        "the episode has its 4 periods: POST /tell how it ended",
+    )
     status, row = client.post("/tell", observation=[21.0], reward=-1.0)
     assert (status, row["return"], row["learned"]) == (200, -4.0, True)
     episode = {"episode": 1, "steps": 4, "return": -4.0, "terminated": False}

@@ -175,7 +175,7 @@ def test_a_plan_is_the_same_after_a_restart(service):
 
 
 def test_an_episode_is_learned_from_if_the_server_ended_before(service, monkeypatch):
-    monkeypatch.setattr(service, "_learn", lambda told: {})  # killed while it learns
+    monkeypatch.setattr(service, "_learn", lambda episode: {})  # killed while it learns
     play(service)
     with restarted(service) as resumed:
         assert [row["return"] for row in resumed.episodes()] == [-10.0]
@@ -183,7 +183,7 @@ def test_an_episode_is_learned_from_if_the_server_ended_before(service, monkeypa
 
 
 def test_a_recorded_episode_is_learned_from_if_the_server_ended_before(service, monkeypatch):
-    monkeypatch.setattr(service, "_learn", lambda told: {})
+    monkeypatch.setattr(service, "_learn", lambda episode: {})
     states = [[20.0], [25.0]]
     service.tell_episode(states=states, actions=[[1.0]], rewards=[-2.0], truncated=True)
     with restarted(service) as resumed:
@@ -257,8 +257,8 @@ def test_predict_learns_nothing_and_goes_on(tmp_path):
         assert len(service.agent.history) == 1
         assert service.ask()["episode"] == 2
         service.act([0.3])
+        service.tell()
         with pytest.raises(RequestError, match="--predict"):
-            service.tell()
             service.tell_episode(states=[[0.0], [0.0]], actions=[[0.0]], rewards=[0.0])
     with Service(open_agent(tmp_path / "agent.kmdp"), tmp_path / "out", learns=False) as service:
         assert service.ask()["episode"] == 3

@@ -8,7 +8,7 @@ import typer
 
 from kernelmdp.agents import Agent
 from kernelmdp.cli.command import app, parse_value
-from kernelmdp.serving import HTTPServer, Plant, Service, open_agent, serve
+from kernelmdp.serving import HTTPServer, Plant, Service, open_agent, require_token, serve
 
 
 @app.command("serve")
@@ -28,9 +28,11 @@ def serve_command(
         str | None, typer.Option(help="without a file: 'temperature=0:100,level=0:2'")
     ] = None,
     actions: Annotated[str | None, typer.Option(help="without a file: 'power=0:1'")] = None,
-    horizon: Annotated[int, typer.Option(min=1, help="without a file: periods an episode")] = 50,
-    agent: Annotated[str, typer.Option(help="without a file: the agent")] = "psrl",
-    seed: Annotated[int, typer.Option(min=0, help="without a file")] = 0,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="without a file: periods of an episode")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="without a file  (default: psrl)")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="without a file  (default: 0)")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="without a file: NAME=VALUE, a setting of the agent"),
@@ -57,12 +59,22 @@ def serve_command(
     """Serve an agent over HTTP: a plant in any language asks, acts and tells."""
     if sync not in ("step", "behind"):
         raise typer.BadParameter("--sync: expected step or behind")
-    if (source is None) == (states is None):
-        raise typer.BadParameter("expected a file or folder to serve, or --states and --actions")
-    if source is not None:
-        served, name = open_agent(source), source.stem
-    else:
-        served, name = _described(states, actions, horizon, agent, seed, settings or []), "plant"
+    require_token(host, token)
+    described: dict[str, Any] = {
+        "states": states,
+        "actions": actions,
+        "horizon": horizon,
+        "agent": agent,
+    }
+    described |= {"seed": seed, "set": settings or None}
+    given = {name: value for name, value in described.items() if value is not None}
+    if source is not None and given:
+        names = ", ".join(f"--{name}" for name in given)
+        raise typer.BadParameter(f"{names}: only without a file; write it into {source}")
+    if source is None and not {"states", "actions", "horizon"} <= set(given):
+        raise typer.BadParameter("expected a file or folder, or --states, --actions and --horizon")
+    served = _described(given) if source is None else open_agent(source)
+    name = "plant" if source is None else source.stem
     service = Service(
         served,
         out or pathlib.Path("runs") / f"{name}-serve",
@@ -74,26 +86,18 @@ def serve_command(
         serve(service, host, port, token=token, started=_started)
 
 
-def _described(
-    states: str | None,
-    actions: str | None,
-    horizon: int,
-    agent: str,
-    seed: int,
-    settings: list[str],
-) -> Agent:
+def _described(given: dict[str, Any]) -> Agent:
     """The agent of a plant that options describe."""
-    table: dict[str, Any] = {"name": "plant", "horizon": horizon, "agent": agent, "seed": seed}
-    table |= {"states": _limits("states", states), "actions": _limits("actions", actions)}
-    pairs = [setting.partition("=") for setting in settings]
-    table["settings"] = {setting: parse_value(text) for setting, _, text in pairs}
-    return Plant.of(table).make_agent()
+    limits = {option: _limits(option, given.pop(option)) for option in ("states", "actions")}
+    pairs = [setting.partition("=") for setting in given.pop("set", [])]
+    settings = {name: parse_value(text) for name, _, text in pairs}
+    return Plant.of({"name": "plant", "settings": settings} | given | limits).make_agent()
 
 
-def _limits(option: str, text: str | None) -> dict[str, list[float]]:
+def _limits(option: str, text: str) -> dict[str, list[float]]:
     """Limits by name, from ``name=low:high`` between commas."""
     limits = {}
-    for part in (text or "").split(","):
+    for part in text.split(","):
         name, equals, pair = part.partition("=")
         try:
             low, high = (float(number) for number in pair.split(":"))

@@ -11,7 +11,7 @@
 """
 
 from kernelmdp.serving.agent_source import open_agent
-from kernelmdp.serving.http_server import HTTPServer, serve
+from kernelmdp.serving.http_server import HTTPServer, require_token, serve
 from kernelmdp.serving.openapi import openapi
 from kernelmdp.serving.plant import Plant
 from kernelmdp.serving.request_error import RequestError
@@ -24,5 +24,6 @@ __all__ = [
     "Service",
     "open_agent",
     "openapi",
+    "require_token",
     "serve",
 ]

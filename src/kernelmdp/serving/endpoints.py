@@ -7,12 +7,17 @@ from typing import Any
 from kernelmdp.serving.request_error import BAD_REQUEST, RequestError
 from kernelmdp.serving.service import Service
 
-#: JSON Schemas of numbers and lists of numbers.
+#: The schema of a number.
 NUMBER = {"type": "number"}
+#: The schema of a list of numbers, such as an observation.
 VECTOR = {"type": "array", "items": NUMBER, "minItems": 1}
+#: The schema of one list of numbers for each step.
 MATRIX = {"type": "array", "items": VECTOR, "minItems": 1}
+#: The schema of a number of things, or of a period.
 COUNT = {"type": "integer", "minimum": 0}
+#: The schema of a truth value.
 TRUTH = {"type": "boolean"}
+#: The schema of a text.
 TEXT = {"type": "string"}
 
 

@@ -40,10 +40,16 @@ class HTTPServer(http.server.ThreadingHTTPServer):
 
     Attributes:
         failure: What stopped the server, or None.
+        local: Whether only this machine can reach it.
         url: The address of the server.
+        daemon_threads: True, as connections that are open must not keep the process.
 
-    Raises:
-        ArgumentError: If other machines could send requests, and there is no token.
+    >>> import tempfile, kernelmdp as km
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with km.serving.Service(km.Greedy("riverswim", seed=0), folder) as service:
+    ...         with HTTPServer(service) as server:
+    ...             print(server.url.rpartition(":")[0])
+    http://127.0.0.1
     """
 
     daemon_threads = True
@@ -51,12 +57,8 @@ class HTTPServer(http.server.ThreadingHTTPServer):
     def __init__(
         self, service: Service, host: str = "127.0.0.1", port: int = 0, token: str | None = None
     ) -> None:
+        require_token(host, token)
         self.local = is_loopback(host)
-        if not self.local and not token:
-            expected = f"a token to listen on {host}, where other machines could control the plant"
-            raise ArgumentError("token", expected, token)
-        if token is not None and not token.strip():
-            raise ArgumentError("token", "at least one character", repr(token))
         self.service = service
         self.failure: BaseException | None = None
         self.token = None if token is None else f"Bearer {token}".encode()
@@ -87,7 +89,16 @@ class HTTPServer(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers the requests of one connection."""
+    """Answers the requests of one connection.
+
+    Attributes:
+        server: The server.
+        protocol_version: HTTP/1.1, in which connections stay open.
+        server_version: What the header "Server" says.
+        sys_version: Nothing of Python is told.
+        disable_nagle_algorithm: True, as a short answer must not wait for more to send.
+        timeout: Seconds of silence after which the connection is closed.
+    """
 
     server: HTTPServer
     protocol_version = "HTTP/1.1"
@@ -118,7 +129,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._write(status, {"error": message or HTTPStatus(code).phrase})
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Write nothing: the journal has what matters."""
+        """Write nothing: the journal has what matters.
+
+        Args:
+            format: Not used.
+            *arguments: Not used.
+        """
 
     def _respond(self) -> None:
         try:
@@ -224,6 +240,11 @@ def serve(
         port: The port; 0 takes a free one.
         token: The bearer token that every request must have.
         started: Called with the server once it listens.
+
+    >>> import tempfile, kernelmdp as km
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with km.serving.Service(km.Greedy("riverswim", seed=0), folder) as service:
+    ...         serve(service, started=lambda server: server.stop())
     """
     with HTTPServer(service, host, port, token) as server:
         # A collection of all objects of a compiler takes tens of milliseconds. They stay anyway.
@@ -233,6 +254,26 @@ def serve(
         server.serve_forever(poll_interval=0.1)
         if server.failure is not None:
             raise server.failure
+
+
+def require_token(host: str, token: str | None) -> None:
+    """Require a token where other machines could control the plant.
+
+    Args:
+        host: The address to listen on.
+        token: The bearer token, or None.
+
+    Raises:
+        ArgumentError: If there is none and one is needed, or it is empty.
+
+    >>> require_token("127.0.0.1", None)
+    >>> require_token("0.0.0.0", "open sesame")
+    """
+    if not is_loopback(host) and not token:
+        expected = f"a token to listen on {host}, where other machines could control the plant"
+        raise ArgumentError("token", expected, token)
+    if token is not None and not token.strip():
+        raise ArgumentError("token", "at least one character", repr(token))
 
 
 def is_loopback(host: str) -> bool:

@@ -89,6 +89,9 @@ class Journal:
 
         Args:
             event: What happened, as JSON holds it.
+
+        Raises:
+            StorageError: If the disk refuses to write.
         """
         line = json.dumps(event, allow_nan=False).encode() + b"\n"
         with storage_errors(self.folder):
@@ -96,7 +99,7 @@ class Journal:
             written = self._file.write(line)
             if written < len(line):
                 self._file.truncate(size)
-                raise OSError(f"only {written} of {len(line)} bytes were written")
+                raise StorageError(f"{self.folder}: {written} of {len(line)} bytes were written")
 
     def start_sync(self) -> None:
         """Begin to bring all lines to disk. A sync that is still under way is left to end."""

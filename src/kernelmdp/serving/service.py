@@ -17,19 +17,17 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.agents import Agent
-from kernelmdp.controllers import Controller, LoggedStep, StepLog
+from kernelmdp.controllers import Controller
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.run_folder import lock, storage_errors
-from kernelmdp.mdp import Episode
 from kernelmdp.mdp.measured_cost import told_episode
 from kernelmdp.serving.agent_source import reopened
+from kernelmdp.serving.answers import MILLISECONDS, episode_row, restored_log, step_answer
 from kernelmdp.serving.journal import Journal
 from kernelmdp.serving.request_error import BAD_REQUEST, CONFLICT, RequestError
 
 #: The saved agent in the folder.
 AGENT_FILE = "agent.kmdp"
-#: Milliseconds in a second.
-MILLISECONDS = 1e3
 
 
 class Service:
@@ -50,6 +48,13 @@ class Service:
 
     Raises:
         ArgumentError: If the agent learns by the step.
+
+    >>> import tempfile, kernelmdp as km
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Service(km.Greedy("riverswim", seed=0), folder) as service:
+    ...         asked, answer = service.ask([0]), service.act([0])
+    >>> answer["period"], answer["source"]
+    (0, 'plan')
     """
 
     def __init__(
@@ -143,10 +148,10 @@ class Service:
             self._journal.start_sync()
             controller(observation, reward=reward, cost=cost)
             step = controller.log.steps[-1]
-            self._record("acted", **_answer(controller, step))
+            self._record("acted", **step_answer(controller, step))
             if self._waits_for_disk:
                 self._journal.wait()
-            return {"episode": self._number} | _answer(controller, step)
+            return {"episode": self._number} | step_answer(controller, step)
 
     def tell(
         self,
@@ -189,11 +194,11 @@ class Service:
             self._journal.sync()
             return self._end(controller, terminated=terminated, **ending)
 
-    def tell_episode(self, **told: Any) -> dict[str, Any]:
+    def tell_episode(self, **episode: Any) -> dict[str, Any]:
         """Learn from an episode that was recorded elsewhere.
 
         Args:
-            **told: The arguments of ``Agent.tell``.
+            **episode: The arguments of ``Agent.tell``.
 
         Returns:
             A row of ``episodes``.
@@ -207,16 +212,18 @@ class Service:
                 raise RequestError(CONFLICT, text)
             if not self.learns:
                 raise RequestError(CONFLICT, "this server does not learn: it was given --predict")
-            told_episode(**told, problem=self.agent.problem)  # or an error, before it is recorded
+            told_episode(
+                **episode, problem=self.agent.problem
+            )  # or an error, before it is recorded
             if self._controller is None:
                 self._number += 1
                 self._journal.open(self._number)
             else:
                 self._controller.close()
                 self._controller = None
-            self._record("told", **told)
+            self._record("told", **episode)
             self._journal.sync()
-            return self._learn(told)
+            return self._learn(episode)
 
     def episodes(self) -> list[dict[str, Any]]:
         """Return the table of episodes that the agent has learned from.
@@ -224,7 +231,9 @@ class Service:
         Returns:
             One row an episode, with its number, steps, return, and whether it ended by itself.
         """
-        return [_row(n, episode) for n, episode in enumerate(list(self.agent.history), start=1)]
+        return [
+            episode_row(n, episode) for n, episode in enumerate(list(self.agent.history), start=1)
+        ]
 
     def health(self) -> dict[str, Any]:
         """Tell what is going on. This is answered at any time.
@@ -287,7 +296,7 @@ class Service:
         if not np.array_equal(controller.checked(observation), step.state):
             text = f"period {controller.period - 1} was observed differently before"
             raise RequestError(CONFLICT, text)
-        return {"episode": self._number} | _answer(controller, step)
+        return {"episode": self._number} | step_answer(controller, step)
 
     def _require_period(self, controller: Controller, period: int | None) -> None:
         horizon, now = self.agent.problem.horizon, controller.period
@@ -322,22 +331,22 @@ class Service:
             controller.observe(reward, observation, cost=cost, terminated=terminated)
         controller.close()
         self._controller = None
-        told = controller.log.episodes() if self.learns else []
-        if not told:  # nothing to learn from
+        complete = controller.log.episodes() if self.learns else []
+        if not complete:  # nothing to learn from
             row = {"episode": self._number, "steps": controller.period, "learned": False}
             self._number -= 1 if self.learns else 0
             return row
-        return self._learn(told[0])
+        return self._learn(complete[0])
 
-    def _learn(self, told: dict[str, Any]) -> dict[str, Any]:
-        self.agent.tell(**told)
+    def _learn(self, episode: dict[str, Any]) -> dict[str, Any]:
+        self.agent.tell(**episode)
         self._save()
         return self._row(self.agent.episode)
 
     def _row(self, number: int) -> dict[str, Any]:
         if not self.learns:
             return {"episode": number, "learned": False}
-        return _row(number, self.agent.history[number - 1]) | {"learned": True}
+        return episode_row(number, self.agent.history[number - 1]) | {"learned": True}
 
     def _save(self) -> None:
         with storage_errors(self.folder):
@@ -366,44 +375,9 @@ class Service:
 
     def _resume(self, asked: dict[str, Any], events: list[dict[str, Any]]) -> None:
         controller = self._planned(asked.get("observation"))
-        controller.reset(log=_restored(controller, events))
+        controller.reset(log=restored_log(controller, events))
         if not events or events[-1]["event"] != "ended":
             self._controller = controller
             return
         ended = {name: events[-1].get(name) for name in ("observation", "reward", "cost")}
         self._end(controller, terminated=events[-1]["terminated"], **ended)
-
-
-def _restored(controller: Controller, events: list[dict[str, Any]]) -> StepLog:
-    """The log of the steps that were acknowledged."""
-    log, observed = StepLog(controller.problem), dict[int, dict[str, Any]]()
-    for event in events:
-        if event["event"] == "observed":
-            observed[event["period"]] = event
-            if log.steps and "reward" in event:
-                log.steps[-1].reward, log.steps[-1].cost = event["reward"], event.get("cost")
-        elif event["event"] == "acted":
-            before = observed[event["period"]]
-            state, action = controller.checked(before["observation"]), np.array(event["action"])
-            seconds = event["milliseconds"] / MILLISECONDS
-            step = LoggedStep(before["time"], state, action, event["source"], seconds)
-            log.steps.append(step)
-    return log
-
-
-def _answer(controller: Controller, step: LoggedStep) -> dict[str, Any]:
-    return {
-        "period": controller.period - 1,
-        "action": step.action.tolist(),
-        "source": step.source,
-        "milliseconds": MILLISECONDS * step.latency,
-    }
-
-
-def _row(number: int, episode: Episode) -> dict[str, Any]:
-    return {
-        "episode": number,
-        "steps": len(episode),
-        "return": float(episode.total),
-        "terminated": bool(episode.terminated),
-    }
