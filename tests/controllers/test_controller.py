@@ -2,11 +2,12 @@
 
 import threading
 
+import jax
 import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.controllers import Controller
+from kernelmdp.controllers import Controller, StepLog
 from kernelmdp.errors import ArgumentError, ObservationError, StaleControllerError
 from kernelmdp.mdp.policy import Policy, PolicyPlayer
 
@@ -301,6 +302,38 @@ def test_a_measured_cost_is_logged():
     assert episode["costs"].tolist() == [0.2, 0.3]
     assert episode["states"].shape == (3, 1)
     agent.tell(**episode)
+
+
+def test_a_long_log_drops_its_oldest_steps():
+    controller = Controller(Gate(), PROBLEM)
+    controller.reset(log=StepLog(PROBLEM, size=3))
+    for number in range(8):
+        controller([0.1 * number], reward=None if number == 0 else float(number))
+    assert (controller.period, len(controller.log.steps)) == (8, 3)
+    assert controller.log.episode()["rewards"].tolist() == [6.0, 7.0]
+
+
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_nothing_is_compiled_after_it_is_made(limit):
+    agent, compiled = mpc_agent(), []
+    controller = agent.controller(time_limit=limit, fallback=lambda state, period: 0.1 * state[:1])
+
+    def note(event, duration, **_):
+        compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        controller.reset([0.4, 0.0])
+        for _ in range(agent.problem.horizon + 2):
+            controller([0.3, 0.1])
+        controller.reset()
+        controller([0.2, 0.1])
+        assert [event for event in compiled if "compile" in event or "trac" in event] == []
+        jax.jit(lambda x: x + 1)(1.0)  # a program is noticed
+        assert compiled
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    controller.close()
 
 
 def test_it_goes_on_with_a_log():

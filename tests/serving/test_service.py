@@ -236,6 +236,18 @@ def test_a_full_disk_is_an_error_and_loses_nothing(service, monkeypatch):
         assert resumed.act([20.0], period=0) == first
 
 
+def test_late_decisions_are_journaled(tmp_path):
+    settings = {"planner": {"name": "mpc", "horizon": 4, "samples": 16, "first_rounds": 1}}
+    agent = plant(settings=settings | {"first_episode": "prior"}).make_agent()
+    with Service(agent, tmp_path, time_limit=1e-9) as service:
+        _, answers, _ = play(service)
+    assert answers[0]["source"] == "plan"  # planned by ask
+    assert {answer["source"] for answer in answers[1:]} <= {"late", "held"}
+    lines = (tmp_path / "episodes" / "000001.jsonl").read_text().splitlines()
+    acted = [event for event in map(json.loads, lines) if event["event"] == "acted"]
+    assert [event["source"] for event in acted] == [answer["source"] for answer in answers]
+
+
 def test_the_disk_may_follow(tmp_path):
     with Service(plant().make_agent(), tmp_path, waits_for_disk=False) as service:
         play(service)

@@ -48,7 +48,6 @@ class Controller:
         clock: Returns the time in seconds, for time limit and watchdog.
 
     Attributes:
-        period: The number of the next period, from 0.
         log: The steps since the last reset.
 
     Raises:
@@ -89,8 +88,9 @@ class Controller:
         self._watchdog: Watchdog | None = None
         state = np.asarray(problem.states.spread_points(1)[0], float)
         self._decisions.compile(state)
+        for period in (0, 1):  # a fallback with a memory has one program for each
+            self._fallback.at(state, period)
         self._fallback.restart()
-        self._fallback.at(state, 0)
         self._first: Decision | None = None
         self._state: np.ndarray | None = None
         self._action: np.ndarray | None = None
@@ -152,8 +152,7 @@ class Controller:
         self._require_fresh()
         self._state = state if instead is None else self._state
         latency = self._clock() - begin
-        self.log.steps.append(LoggedStep(wall_time, state, action.copy(), source, latency))
-        self.period += 1
+        self.log.append(LoggedStep(wall_time, state, action.copy(), source, latency))
         self._action = action
         if self._watchdog is not None:
             self._watchdog.feed()
@@ -178,14 +177,14 @@ class Controller:
         Raises:
             ArgumentError: If there was no action, or a number is not finite.
         """
-        if not self.log.steps:
+        if self.log.last is None:
             raise ArgumentError("reward", "none before the first action", reward)
         outcome = None if observation is None else self.checked(observation)
         numbers = {"reward": reward, "cost": cost}
         for name, number in numbers.items():
             if number is not None:
                 require_finite(name, np.asarray(float_array(number, name)))
-                setattr(self.log.steps[-1], name, float(number))
+                setattr(self.log.last, name, float(number))
         if outcome is not None:
             self.log.outcome = outcome
         self.log.terminated = terminated
@@ -219,6 +218,11 @@ class Controller:
         return state
 
     @property
+    def period(self) -> int:
+        """The number of the next period, from 0."""
+        return self.log.count
+
+    @property
     def stale(self) -> bool:
         """Whether nobody called for longer than the watchdog allows."""
         return self._watchdog is not None and self._watchdog.check()
@@ -236,11 +240,10 @@ class Controller:
         self.close()
 
     def _begin(self, log: StepLog) -> None:
-        steps = log.steps
-        self.log, self.period, self._first = log, len(steps), None
-        good = [step.state for step in steps if step.observed]
+        self.log, self._first = log, None
+        good = [step.state for step in log.steps if step.observed]
         self._state = good[-1] if good else None
-        self._action = steps[-1].action if steps else None
+        self._action = None if log.last is None else log.last.action
 
     @property
     def _rule(self) -> int:

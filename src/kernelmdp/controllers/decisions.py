@@ -56,19 +56,24 @@ class Decisions:
         self._player: Any = player_of(policy)
 
     def compile(self, state: np.ndarray) -> None:
-        """Compile all that decisions run, by one decision that is forgotten.
+        """Compile all that decisions run, by some decisions that are forgotten.
+
+        Programs may differ at the first period, at later ones, and after the end of an episode.
 
         Args:
             state: Any state, (m,).
         """
         self.restart()
-        self.request(0, state)
-        self.wait(0)
+        for number in (0, 1, self.horizon):
+            self.request(number, state)
+            self.wait(number)
         self.restart()
 
     def restart(self) -> None:
         """Begin an episode: forget the plans of the last one."""
-        self.latest, self._player = None, player_of(self.policy)
+        self.latest = None
+        if isinstance(self._player, PolicyPlayer):
+            self._player.restart()
 
     def request(self, number: int, state: np.ndarray) -> None:
         """Ask for the decision of one period, which is then the latest one.

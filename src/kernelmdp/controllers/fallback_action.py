@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.fallback import Fallback, as_fallback
-from kernelmdp.mdp.policy import player_of
+from kernelmdp.mdp.policy import PolicyPlayer, player_of
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import float_array
 
@@ -30,13 +30,12 @@ class FallbackAction:
 
     def __init__(self, fallback: Any, problem: Problem) -> None:
         self._action: np.ndarray | None = None
-        self._player: Any = None
-        self._fallback: Fallback | None = problem.fallback
-        if fallback is None:
-            return
+        controller = problem.fallback
         if callable(fallback) or isinstance(fallback, Fallback | tuple):
             states, actions = problem.states, problem.actions
-            self._fallback = as_fallback(fallback, states=states, actions=actions)
+            controller = as_fallback(fallback, states=states, actions=actions)
+        self._player: Any = None if controller is None else player_of(controller.policy)
+        if fallback is None or controller is not problem.fallback:
             return
         action = np.atleast_1d(np.asarray(float_array(fallback, "fallback"), float))
         q = problem.actions.dimension
@@ -47,7 +46,8 @@ class FallbackAction:
 
     def restart(self) -> None:
         """Begin an episode: forget what the fallback remembers."""
-        self._player = None if self._fallback is None else player_of(self._fallback.policy)
+        if isinstance(self._player, PolicyPlayer):
+            self._player.restart()
 
     def at(self, state: np.ndarray | None, period: int) -> np.ndarray | None:
         """Return the action of the fallback.

@@ -1,5 +1,6 @@
 """The log of a controller: what was observed, what was done, and from where the action came."""
 
+import collections
 import dataclasses
 from typing import Any
 
@@ -19,6 +20,8 @@ LATE = "late"
 FALLBACK = "fallback"
 #: The last action was held, as a decision was late and there was nothing else.
 HELD = "held"
+#: Steps that a log keeps: half an hour at 50 Hz, in less than 100 MB. A machine may run for weeks.
+LONGEST_LOG = 100_000
 #: The sources of actions.
 SOURCES = (PLAN, LATE, FALLBACK, HELD)
 
@@ -59,9 +62,10 @@ class StepLog:
 
     Args:
         problem: The problem of the agent.
+        size: The number of steps that are kept. Older ones are dropped.
 
     Attributes:
-        steps: The steps.
+        count: The number of all steps, with those that were dropped.
         outcome: The state after the last step, (m,), once it is told.
         terminated: Whether the system ended the episode.
 
@@ -69,17 +73,36 @@ class StepLog:
     >>> box = Box([0], [1])
     >>> log = StepLog(Problem.from_spaces(states=box, actions=box, horizon=9))
     >>> state, action, outcome = np.array([0.5]), np.array([1.0]), np.array([0.6])
-    >>> log.steps.append(LoggedStep(0.0, state, action, "plan", 0.001, reward=2.0))
+    >>> log.append(LoggedStep(0.0, state, action, "plan", 0.001, reward=2.0))
     >>> log.outcome = outcome
     >>> log.episode()["rewards"], log.episode()["truncated"]
     (array([2.]), True)
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.steps: list[LoggedStep] = []
+    def __init__(self, problem: Problem, size: int = LONGEST_LOG) -> None:
+        self.problem, self.count = problem, 0
         self.outcome: np.ndarray | None = None
         self.terminated = False
+        self._steps: collections.deque[LoggedStep] = collections.deque(maxlen=size)
+
+    @property
+    def steps(self) -> list[LoggedStep]:
+        """The steps that are kept."""
+        return list(self._steps)
+
+    @property
+    def last(self) -> LoggedStep | None:
+        """The last step, or None before the first."""
+        return self._steps[-1] if self._steps else None
+
+    def append(self, step: LoggedStep) -> None:
+        """Add a step.
+
+        Args:
+            step: The step.
+        """
+        self._steps.append(step)
+        self.count += 1
 
     def episode(self) -> dict[str, Any]:
         """Return the log as one episode: ``agent.tell(**controller.log.episode())``.
@@ -104,35 +127,33 @@ class StepLog:
 
         Returns:
             The arguments of ``tell``, for each of them.
+
+        Raises:
+            ArgumentError: If a step has no reward, but for the last one.
         """
+        steps = self.steps
+        after = [*(step.state for step in steps[1:]), self.outcome]
         pieces: list[list[int]] = [[]]
-        for number in range(len(self.steps)):
-            if self._complete(number):
+        for number, (step, state) in enumerate(zip(steps, after, strict=True)):
+            if step.observed and state is not None and np.isfinite(state).all():
+                if step.reward is None:
+                    raise ArgumentError("rewards", "one for each step", f"none for step {number}")
                 if len(pieces[-1]) == self.problem.horizon:
                     pieces.append([])
                 pieces[-1].append(number)
             elif pieces[-1]:
                 pieces.append([])
-        return [self._told(piece) for piece in pieces if piece]
+        return [self._told(steps, after, piece) for piece in pieces if piece]
 
-    def _complete(self, number: int) -> bool:
-        """Whether a step can be learned from. One without a reward is an error, but the last."""
-        step, after = self.steps[number], self._after(number)
-        if not step.observed or after is None or not np.isfinite(after).all():
-            return False
-        if step.reward is None:
-            raise ArgumentError("rewards", "one for each step", f"none for step {number}")
-        return True
-
-    def _after(self, number: int) -> np.ndarray | None:
-        return self.steps[number + 1].state if number + 1 < len(self.steps) else self.outcome
-
-    def _told(self, numbers: list[int]) -> dict[str, Any]:
+    def _told(
+        self, logged: list[LoggedStep], after: list[np.ndarray | None], numbers: list[int]
+    ) -> dict[str, Any]:
+        """The arguments of ``tell`` for some steps."""
         space, horizon = self.problem.states, self.problem.horizon
-        steps, last = [self.steps[number] for number in numbers], numbers[-1]
-        measured = np.stack([*(step.state for step in steps), np.asarray(self._after(last))])
+        steps, last = [logged[number] for number in numbers], numbers[-1]
+        measured = np.stack([*(step.state for step in steps), np.asarray(after[last])])
         count = space.dimension - len(self.problem.measured)
-        terminated = self.terminated and last == len(self.steps) - 1
+        terminated = self.terminated and last == len(logged) - 1
         episode: dict[str, Any] = {
             "states": np.asarray(space.nearest(jnp.asarray(measured)))[:, :count],
             "actions": np.stack([step.action for step in steps]),

@@ -143,6 +143,11 @@ class PolicyPlayer:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.memory: Any = _reset(policy, 1)
+        self._first_memory = self.memory
+
+    def restart(self) -> None:
+        """Begin another episode of the policy. Nothing is computed."""
+        self.memory = self._first_memory
 
     def __call__(self, state: Any, period: int) -> np.ndarray:
         """Choose the action of one period. Call it for one period after another.

@@ -11,16 +11,17 @@ from kernelmdp.mdp import Episode
 MILLISECONDS = 1e3
 
 
-def step_answer(controller: Controller, step: LoggedStep) -> dict[str, Any]:
+def step_answer(controller: Controller) -> dict[str, Any]:
     """Describe the last step of a controller.
 
     Args:
-        controller: The controller.
-        step: The step.
+        controller: The controller, after its first step.
 
     Returns:
         Its period, action, source and milliseconds.
     """
+    step = controller.log.last
+    assert step is not None
     return {
         "period": controller.period - 1,
         "action": step.action.tolist(),
@@ -61,12 +62,12 @@ def restored_log(controller: Controller, events: list[dict[str, Any]]) -> StepLo
     for event in events:
         if event["event"] == "observed":
             observed[event["period"]] = event
-            if log.steps and "reward" in event:
-                log.steps[-1].reward, log.steps[-1].cost = event["reward"], event.get("cost")
+            if log.last is not None and "reward" in event:
+                log.last.reward, log.last.cost = event["reward"], event.get("cost")
         elif event["event"] == "acted":
             before = observed[event["period"]]
             state, action = controller.checked(before["observation"]), np.array(event["action"])
             seconds = event["milliseconds"] / MILLISECONDS
             step = LoggedStep(before["time"], state, action, event["source"], seconds)
-            log.steps.append(step)
+            log.append(step)
     return log

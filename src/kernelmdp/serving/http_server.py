@@ -250,8 +250,11 @@ def serve(
         # A collection of all objects of a compiler takes tens of milliseconds. They stay anyway.
         gc.collect()
         gc.freeze()
-        started(server)
-        server.serve_forever(poll_interval=0.1)
+        try:
+            started(server)
+            server.serve_forever(poll_interval=0.1)
+        finally:
+            gc.unfreeze()
         if server.failure is not None:
             raise server.failure
 

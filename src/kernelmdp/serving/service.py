@@ -147,11 +147,10 @@ class Service:
             self._record("observed", reward=reward, cost=cost, **now)
             self._journal.start_sync()
             controller(observation, reward=reward, cost=cost)
-            step = controller.log.steps[-1]
-            self._record("acted", **step_answer(controller, step))
+            self._record("acted", **step_answer(controller))
             if self._waits_for_disk:
                 self._journal.wait()
-            return {"episode": self._number} | step_answer(controller, step)
+            return {"episode": self._number} | step_answer(controller)
 
     def tell(
         self,
@@ -292,11 +291,11 @@ class Service:
         return self._controller
 
     def _repeated(self, controller: Controller, observation: list[float]) -> dict[str, Any]:
-        step = controller.log.steps[-1]
-        if not np.array_equal(controller.checked(observation), step.state):
+        last = controller.log.last
+        if last is None or not np.array_equal(controller.checked(observation), last.state):
             text = f"period {controller.period - 1} was observed differently before"
             raise RequestError(CONFLICT, text)
-        return {"episode": self._number} | step_answer(controller, step)
+        return {"episode": self._number} | step_answer(controller)
 
     def _require_period(self, controller: Controller, period: int | None) -> None:
         horizon, now = self.agent.problem.horizon, controller.period
