@@ -248,10 +248,46 @@ def test_late_decisions_are_journaled(tmp_path):
     assert [event["source"] for event in acted] == [answer["source"] for answer in answers]
 
 
-def test_the_disk_may_follow(tmp_path):
+def calls_of(journal, monkeypatch):
+    """What is done with a journal, in this order."""
+    calls = []
+
+    def note(name):
+        method = getattr(journal, name)
+
+        def noted(*content):
+            calls.append(content[0]["event"] if content else name)
+            return method(*content)
+
+        monkeypatch.setattr(journal, name, noted)
+
+    for name in ("append", "start_sync", "wait"):
+        note(name)
+    return calls
+
+
+def test_an_answer_waits_for_the_disk(service, monkeypatch):
+    """The disk works while the action is decided."""
+    service.ask([20.0])
+    calls = calls_of(service._journal, monkeypatch)
+    service.act([20.0])
+    assert [call for call in calls if call != "wait"] == ["observed", "start_sync", "acted"]
+    assert calls[-1] == "wait"
+
+
+def test_the_disk_may_follow(tmp_path, monkeypatch):
     with Service(plant().make_agent(), tmp_path, waits_for_disk=False) as service:
+        service.ask([20.0])
+        calls = calls_of(service._journal, monkeypatch)
+        service.act([20.0])
+        assert calls[-1] == "acted"
+        monkeypatch.undo()
+        service.tell()
         play(service)
-        assert len((tmp_path / "episodes" / "000001.jsonl").read_text().splitlines()) == 10
+        lines = (tmp_path / "episodes" / "000001.jsonl").read_text().splitlines()
+    events = [json.loads(line)["event"] for line in lines]
+    act = ["observed", "acted"]
+    assert events == ["ask", *act, "ended", "ask", *(4 * act), "ended"]
 
 
 def test_predict_learns_nothing_and_goes_on(tmp_path):
