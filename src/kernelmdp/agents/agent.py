@@ -440,8 +440,8 @@ class Agent(abc.ABC):
         Returns:
             The controller. It keeps its plan, whatever the agent learns meanwhile.
         """
-        policy, state_of = self.controller_plan().policy, self.system.state_of
-        return Controller(policy, self.problem, state_of=state_of, **options)
+        policy = user_policy(self.problem, self.controller_plan().policy)
+        return Controller(policy, self.problem, state_of=self.system.state_of, **options)
 
     def controller_plan(self) -> Plan:
         """Return the plan that ``predict`` follows. It is made once after every episode.

@@ -173,7 +173,7 @@ class PolicyPlayer:
         return None if actions is None else np.asarray(actions)
 
 
-class RememberingPolicy(Policy):
+class EpisodicPolicy(Policy):
     """Base class of policies with a memory within an episode.
 
     Outside compiled programs they run the program that plays episodes too, so there is one program

@@ -10,13 +10,13 @@ from jaxtyping import Array, Bool, Float
 
 from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.policy import Policy, RememberingPolicy
+from kernelmdp.mdp.policy import Policy, EpisodicPolicy
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.planners.plan import Plan, ValueTable
 from kernelmdp.types import ArrayLike, Period
 
 
-class BlendedPolicy(RememberingPolicy):
+class BlendedPolicy(EpisodicPolicy):
     """Takes the fallback's action plus a share of the difference to the planned one.
 
     Attributes:

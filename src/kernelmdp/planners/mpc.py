@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.policy import RememberingPolicy
+from kernelmdp.mdp.policy import EpisodicPolicy
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import jit
 from kernelmdp.numerics.tracing import is_traced
@@ -261,7 +261,7 @@ class MPCPlanner(Planner):
         )
 
 
-class MPC(RememberingPolicy):
+class MPC(EpisodicPolicy):
     """Plans at every period in an MDP that is fixed during the episode.
 
     ``actions`` starts each search from the initial distribution, so it is a function of state and

@@ -22,7 +22,7 @@ from kernelmdp.mdp.constraints import Violation
 from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP, DrawnModels
-from kernelmdp.mdp.policy import Policy, RememberingPolicy
+from kernelmdp.mdp.policy import Policy, EpisodicPolicy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import jit, replace_fields
@@ -186,7 +186,7 @@ class SafeMPCPlanner(Planner):
         return largest if np.isnan(error) else min(max(error, least), largest)
 
 
-class SafeMPC(RememberingPolicy):
+class SafeMPC(EpisodicPolicy):
     """Takes the planned action if it is predicted to be safe, or moves it towards the fallback's.
 
     Attributes:
