@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.policy import Policy, EpisodicPolicy
+from kernelmdp.mdp.policy import EpisodicPolicy, Policy
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.planners.plan import Plan, ValueTable
 from kernelmdp.types import ArrayLike, Period

@@ -22,7 +22,7 @@ from kernelmdp.mdp.constraints import Violation
 from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP, DrawnModels
-from kernelmdp.mdp.policy import Policy, EpisodicPolicy
+from kernelmdp.mdp.policy import EpisodicPolicy, Policy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import jit, replace_fields
