@@ -2,7 +2,8 @@
 
 - ``python`` blocks run as they stand.
 - ``sh`` blocks are commands: see test_commands.py.
-- ``toml`` blocks are studies. Others are ``text``, or whole examples that the site shows.
+- ``toml`` blocks are studies, or plants of ``kmdp serve``. Others are ``text``, or whole examples
+  that the site shows.
 """
 
 import re
@@ -12,6 +13,7 @@ import unicodedata
 import pytest
 
 from kernelmdp.experiments.study_file import read_plan
+from kernelmdp.serving import Plant
 from tests.pages import FENCE, FOUND, PAGES, ROOT, blocks
 
 
@@ -26,8 +28,12 @@ def test_block_runs(block):
 
 
 @pytest.mark.parametrize("block", blocks("toml"))
-def test_block_is_a_study(block):
-    assert read_plan(tomllib.loads(block)).trials
+def test_block_is_a_study_or_a_plant(block):
+    table = tomllib.loads(block)
+    if "states" in table:
+        assert Plant.of({"name": "plant"} | table).make_agent().problem.coordinates
+    else:
+        assert read_plan(table).trials
 
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -28,11 +28,11 @@ ORDER = [
     ["information"],
     ["confidence"],
     ["priors"],
-    ["learners", "planners", "logs"],
+    ["learners", "planners", "logs", "controllers"],
     ["agents", "theory", "envs"],
     ["classics", "export"],
     ["experiments"],
-    ["report"],
+    ["report", "serving"],
     ["cli"],
 ]
 # The ground on which everything stands has an order of its own.

@@ -17,6 +17,7 @@ from kernelmdp import (  # noqa: E402  (64 bits must be enabled first)
     agents,
     classics,
     confidence,
+    controllers,
     envs,
     errors,
     experiments,
@@ -29,6 +30,7 @@ from kernelmdp import (  # noqa: E402  (64 bits must be enabled first)
     planners,
     priors,
     report,
+    serving,
     theory,
 )
 from kernelmdp.agents import GPUCRL, PSRL, SOMBRL, Agent, Frugal, Greedy, Random  # noqa: E402
@@ -72,6 +74,7 @@ __all__ = [
     "agents",
     "classics",
     "confidence",
+    "controllers",
     "envs",
     "errors",
     "experiments",
@@ -90,6 +93,7 @@ __all__ = [
     "priors",
     "read",
     "report",
+    "serving",
     "study",
     "theory",
 ]

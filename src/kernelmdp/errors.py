@@ -58,6 +58,22 @@ class DataError(ArgumentError):
     """
 
 
+class ObservationError(ArgumentError):
+    """A controller cannot act on an observation. Its period and its log are unchanged.
+
+    >>> print(ObservationError("observation", "finite numbers", "nan"))
+    observation: expected finite numbers, got nan
+    """
+
+
+class StaleControllerError(KernelMDPError):
+    """Nobody asked a controller for an action for longer than its watchdog allows.
+
+    >>> print(StaleControllerError("the controller is stale; call reset()"))
+    the controller is stale; call reset()
+    """
+
+
 class DomainError(ArgumentError):
     """A point lies outside the domain on which a kernel was compiled.
 

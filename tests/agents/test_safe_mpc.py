@@ -72,6 +72,19 @@ def test_speeds_stay_within_the_box_and_returns_grow(learned):
     assert max(totals[1:]) > 1.5 * totals[0]
 
 
+def test_the_fallback_acts_at_once_where_a_decision_is_late(learned):
+    """The rest of a plan was not checked."""
+    agent, _ = learned
+    observation = [1.0, 0.0, 0.3]
+    with agent.controller(time_limit=1e-9) as controller:
+        controller.reset(observation)
+        controller(observation)
+        action = controller([1.0, 0.0, 0.0])
+        sources = [step.source for step in controller.log.steps]
+    assert sources == ["plan", "fallback"]
+    np.testing.assert_allclose(action, slow(np.array([1.0, 0.0, 0.0]), 1), atol=1e-6)
+
+
 def test_columns_say_who_acted_and_what_was_predicted(learned):
     rows = learned[1]
     assert rows[0]["fallback_share"] == 1.0
@@ -88,7 +101,7 @@ def test_no_theorem_is_claimed(learned):
 
 def test_predict_is_safe_too_and_survives_a_file(learned, tmp_path):
     agent = learned[0]
-    assert isinstance(agent.controller(), SafeMPCPlan)
+    assert isinstance(agent.controller_plan(), SafeMPCPlan)
     fast = np.array([1.0, 0.0, 0.78])
     action = agent.predict(fast)
     assert action[0] < 0.1

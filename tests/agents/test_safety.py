@@ -101,7 +101,7 @@ def test_regret_bounds_are_not_claimed_with_constraints():
 def test_predict_keeps_the_constraints():
     agent = km.GPUCRL("rkhs", fallback=(brake, TRUSTED), seed=0, **SAFE)
     list(interact(agent, 2))
-    assert agent.controller().risk([0.0]) <= 0.1
+    assert agent.controller_plan().risk([0.0]) <= 0.1
     assert agent.predict([0.0]).shape == (1,)
 
 

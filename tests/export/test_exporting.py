@@ -62,7 +62,7 @@ def test_exports_follow_predict(exported):
 @pytest.mark.parametrize("exported", ["interpolated", "angles", "nearest_angles"], indirect=True)
 def test_tables_hold_the_actions_of_the_plan(exported):
     agent, _, export = exported
-    policy = agent.controller().policy
+    policy = agent.controller_plan().policy
     grid = policy.optimistic_backup.grid
     for period in range(agent.problem.horizon):
         chosen = export.policy.actions(jnp.asarray(grid.nodes), period)
@@ -85,7 +85,7 @@ def test_the_loss_is_that_of_the_table():
     grid, start = agent.task.grid, agent.starts[-1]
     values = [
         km.mdp.grid_value(mdp, policy, grid, start)
-        for policy in (agent.controller().policy, export.policy)
+        for policy in (agent.controller_plan().policy, export.policy)
     ]
     loss = export.loss
     assert loss.in_model > 5 * loss.in_model_error > 0
@@ -153,7 +153,7 @@ def test_stablehlo_is_predict_itself(planner, tmp_path):
     for row, period, action in zip(*check.values(), strict=True):
         chosen = program.call(np.array(row), np.array(period), *first)[0]
         np.testing.assert_allclose(chosen, action, rtol=1e-6, atol=1e-6)
-    player, memory = agent.controller().policy.player(), first
+    player, memory = agent.controller_plan().policy.player(), first
     # The player is compiled with other options. Where two actions are nearly as good, the round-off
     # decides what a search finds: differences of 0.005 were seen, of actions between -1 and 1.
     tolerance = 1e-6 if planner == "grid" else 0.05
@@ -170,7 +170,7 @@ def test_a_policy_of_python_is_refused(tmp_path):
             return jax.pure_callback(lambda x: x, shape, states)
 
     agent = km.Greedy("rkhs", seed=0)
-    plan = agent.controller()
+    plan = agent.controller_plan()
     agent._greedy = km.planners.UnplannedPolicy(policy=Calls())
     with pytest.raises(ArgumentError, match=r"a policy that jax\.export can write"):
         write_stablehlo(agent, tmp_path / "controller.stablehlo")

@@ -17,7 +17,7 @@ from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
 from kernelmdp.agents.evidence import evidence_of
-from kernelmdp.agents.promise import DRAWS, Promise
+from kernelmdp.agents.promise import Promise, promise_of
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
 from kernelmdp.agents.saving import description_of, export_agent, load_agent, save_agent
 from kernelmdp.agents.system import checked_state
@@ -25,6 +25,7 @@ from kernelmdp.agents.told_logs import read_tables, tell_tables
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
+from kernelmdp.controllers import Controller
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.logs import LogColumns, LogReport, Table
@@ -498,9 +499,22 @@ class Agent(abc.ABC):
         checked_state(self.problem, "observation", seen)
         if not 0 <= period < self.problem.horizon:
             raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
-        return user_policy(self.problem, self.controller().policy)(seen, period)
+        return user_policy(self.problem, self.controller_plan().policy)(seen, period)
 
-    def controller(self) -> Plan:
+    def controller(self, **options: Any) -> Controller:
+        """Make an object that runs what ``predict`` does on a machine, period after period.
+
+        Args:
+            **options: Options of ``Controller``: ``time_limit``, ``watchdog``, ``on_stale``,
+                ``fallback`` and ``bounds``. The fallback of the problem is the default.
+
+        Returns:
+            The controller. It keeps its plan, whatever the agent learns meanwhile.
+        """
+        policy = user_policy(self.problem, self.controller_plan().policy)
+        return Controller(policy, self.problem, state_of=self.system.state_of, **options)
+
+    def controller_plan(self) -> Plan:
         """Return the plan that ``predict`` follows. It is made once after every episode.
 
         Returns:
@@ -526,7 +540,7 @@ class Agent(abc.ABC):
         episodes = integer("episodes", episodes, least=1)
         if self.follows_best:
             self.follows_best, self._greedy = False, None
-        policy = user_policy(self.problem, self.controller().policy)
+        policy = user_policy(self.problem, self.controller_plan().policy)
         returns = self.system.evaluate(policy, seeds=range(seed, seed + episodes))
         newest = Evaluation(self.episode, returns)
         totals = np.array([episode.total for episode in self.history])
@@ -545,11 +559,7 @@ class Agent(abc.ABC):
         Returns:
             The estimate. No theorem is behind it. NaN if the plan or the learner allows none.
         """
-        start = self.starts[-1] if start is None else checked_state(self.problem, "start", start)
-        key = episode_key(self.seed, self.episode)
-        draws = [self.learner.sample(self.state, key=k) for k in jax.random.split(key, DRAWS)]
-        values = self.controller().values_in(draws, start)
-        return Promise(float(values.min()), None, NO_THEOREM)
+        return promise_of(self, start)
 
     def learn(self, episodes: int, *, progress: bool = True) -> Any:
         """Play more episodes of the task and learn from each.

@@ -79,7 +79,7 @@ class GPUCRL(Agent):
         Returns:
             The promise. It is an estimate where the sets are not covered.
         """
-        plan, coverage = self.controller(), self.coverage
+        plan, coverage = self.controller_plan(), self.coverage
         if plan.table is None or not coverage.covered:
             return super().promise(start)
         problem = self.problem

@@ -1,8 +1,14 @@
 """What a controller is worth at least."""
 
 import dataclasses
+from typing import Any
 
-from kernelmdp.confidence import Coverage
+import jax
+
+from kernelmdp.agents.system import checked_state
+from kernelmdp.confidence import NO_THEOREM, Coverage
+from kernelmdp.numerics.random_keys import episode_key
+from kernelmdp.types import ArrayLike
 
 #: Drawn MDPs of which the lowest value is an estimate of what a controller is worth at least. One
 #: more draw is lower than eight with probability one ninth.
@@ -35,3 +41,19 @@ class Promise:
             return f"worth about {self.value:.4g} or more, an estimate: {reason}"
         holds = f"with probability {self.probability:.4g} ({self.coverage.theorem})"
         return f"worth at least {self.value:.4g} {holds}, up to the error of the grid"
+
+
+def promise_of(agent: Any, start: ArrayLike | None) -> Promise:
+    """Estimate what an agent's controller is worth at least; see ``Agent.promise``.
+
+    Args:
+        agent: The agent.
+        start: The first state, (m,). None is the start of the last episode.
+
+    Returns:
+        The lowest value in the drawn MDPs.
+    """
+    start = agent.starts[-1] if start is None else checked_state(agent.problem, "start", start)
+    keys = jax.random.split(episode_key(agent.seed, agent.episode), DRAWS)
+    draws = [agent.learner.sample(agent.state, key=key) for key in keys]
+    return Promise(float(agent.controller_plan().values_in(draws, start).min()), None, NO_THEOREM)

@@ -1,6 +1,6 @@
 """The command line ``kmdp``. Each module adds its commands to the same ``app``."""
 
-from kernelmdp.cli import audit, bound, export, report, run, study
+from kernelmdp.cli import audit, bound, export, report, run, serve, study
 from kernelmdp.cli.command import app, main, parse_value
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "parse_value",
     "report",
     "run",
+    "serve",
     "study",
 ]

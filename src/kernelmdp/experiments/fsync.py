@@ -37,6 +37,11 @@ class FsyncThread:
         self.started_at = time.monotonic()
         self._requests.put(True)
 
+    @property
+    def done(self) -> bool:
+        """Whether a result waits, so that ``wait`` returns at once."""
+        return not self._results.empty()
+
     def wait(self) -> None:
         """Wait until the sync is done. An error of the disk is raised here."""
         if self.pending:

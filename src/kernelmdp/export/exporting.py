@@ -87,7 +87,7 @@ def controller_of(
     'points'
     """
     choice("interpolation", interpolation, ("auto", "linear", "nearest"))
-    problem, policy = agent.problem, agent.controller().policy
+    problem, policy = agent.problem, agent.controller_plan().policy
     m = problem.states.dimension
     counts = (int(state_points),) * m if isinstance(state_points, int) else state_points
     law = law_of(policy, problem, counts, interpolation)
@@ -167,7 +167,7 @@ def write_stablehlo(agent: Any, path: object, **options: Any) -> Export:
     """
     for name, value in options.items():
         raise ArgumentError(name, "None for '.stablehlo', which holds the policy itself", value)
-    problem, policy = agent.problem, agent.controller().policy
+    problem, policy = agent.problem, agent.controller_plan().policy
     inputs = inputs_of(agent, clips=False)
     low, high = problem.actions.bounds
     names, rows = action_names(agent), np.arange(problem.horizon)

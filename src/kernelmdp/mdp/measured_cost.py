@@ -171,6 +171,12 @@ class UserPolicy(Policy):
     ) -> tuple[Float[Array, "n q"], Any]:
         return self.policy.decide(memory, self._complete(states), period)
 
+    def planned_actions(self, memory: Any) -> Float[Array, "T q"] | None:
+        return self.policy.planned_actions(memory)
+
+    def later_period(self, horizon: int) -> int:
+        return self.policy.later_period(horizon)
+
     def player(self) -> Callable[[Any, int], np.ndarray]:
         play = self.policy.player()
         return lambda state, period: play(self._complete(np.atleast_2d(state))[0], period)

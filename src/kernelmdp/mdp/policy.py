@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.mdp.state_grid import StateGrid
-from kernelmdp.numerics.modules import Module, kept_jit, matrix_jit, quick_jit
+from kernelmdp.numerics.modules import Module, jit, kept_jit, matrix_jit, quick_jit
 from kernelmdp.types import Key, Period
 
 
@@ -66,6 +66,28 @@ class Policy(Module):
             The actions (n, q), and the memory for the next period.
         """
         return self.actions(states, period), memory
+
+    def planned_actions(self, memory: Any) -> Float[Array, "T q"] | None:
+        """Return the actions that are planned for the next periods. This can be traced.
+
+        Args:
+            memory: The memory of one episode, from ``decide`` at the last period.
+
+        Returns:
+            The actions of the next T periods, (T, q). None if no sequence is planned.
+        """
+        return None
+
+    def later_period(self, horizon: int) -> int:
+        """Return the period whose rule goes on after the end of an episode.
+
+        Args:
+            horizon: The number of periods H.
+
+        Returns:
+            The period. By default the last rule is held, as in exported controllers.
+        """
+        return horizon - 1
 
     def player(self) -> Callable[[Any, int], np.ndarray]:
         """Return a function that plays one episode outside compiled programs.
@@ -121,6 +143,11 @@ class PolicyPlayer:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.memory: Any = _reset(policy, 1)
+        self._first_memory = self.memory
+
+    def restart(self) -> None:
+        """Begin another episode of the policy. Nothing is computed."""
+        self.memory = self._first_memory
 
     def __call__(self, state: Any, period: int) -> np.ndarray:
         """Choose the action of one period. Call it for one period after another.
@@ -136,6 +163,29 @@ class PolicyPlayer:
         actions, self.memory = _decide(self.policy, self.memory, row, np.asarray(period))
         return np.asarray(actions)[0]
 
+    def planned_actions(self) -> np.ndarray | None:
+        """Return the actions that are planned for the periods after the last one.
+
+        Returns:
+            The actions, (T, q). None if the policy plans no sequence.
+        """
+        actions = _planned(self.policy, self.memory)
+        return None if actions is None else np.asarray(actions)
+
+
+class EpisodicPolicy(Policy):
+    """Base class of policies with a memory within an episode.
+
+    Outside compiled programs they run the program that plays episodes too, so there is one program
+    less.
+    """
+
+    def player(self) -> PolicyPlayer:
+        return PolicyPlayer(self)
+
+    def __call__(self, state: Any, period: int) -> np.ndarray:
+        return self.player()(state, period)
+
 
 def player_of(policy: Policy) -> Callable[[Any, int], np.ndarray]:
     """Return a function that plays one episode of a policy, with its memory if it has one.
@@ -147,6 +197,11 @@ def player_of(policy: Policy) -> Callable[[Any, int], np.ndarray]:
         A function ``player(state, period) -> action``.
     """
     return PolicyPlayer(policy) if jax.tree.leaves(policy.reset(1)) else policy
+
+
+@jit
+def _planned(policy: Policy, memory: Any) -> Array | None:
+    return policy.planned_actions(memory)
 
 
 @quick_jit

@@ -67,5 +67,11 @@ class RememberingPolicy(Policy):
             past = jnp.concatenate([actions.astype(past.dtype), older], axis=1)
         return actions, (inner, observed.astype(last.dtype), (differences, past))
 
+    def planned_actions(self, memory: Any) -> Float[Array, "T q"] | None:
+        return self.policy.planned_actions(memory[0])
+
+    def later_period(self, horizon: int) -> int:
+        return max(1, self.policy.later_period(horizon))  # nothing is forgotten after the end
+
     def player(self) -> PolicyPlayer:
         return PolicyPlayer(self)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from kernelmdp.domains import Domain
 from kernelmdp.mdp import measured_cost
 from kernelmdp.mdp.episode import Episode, checked_episode
 from kernelmdp.mdp.policy import Policy
@@ -45,6 +46,18 @@ def first_state(problem: Problem, state: Float[np.ndarray, " k"]) -> Float[np.nd
     if problem.memory is not None:
         return problem.memory.first(state)
     return measured_cost.with_zero_costs(problem, state)
+
+
+def observed_states(problem: Problem) -> Domain:
+    """Return the space of states as controllers observe them: without the past and the time.
+
+    Args:
+        problem: The problem.
+
+    Returns:
+        The space. A measured cost is a coordinate of it.
+    """
+    return problem.states if problem.memory is None else problem.memory.states
 
 
 def told_episode(

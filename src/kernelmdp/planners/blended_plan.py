@@ -10,13 +10,13 @@ from jaxtyping import Array, Bool, Float
 
 from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.policy import Policy, PolicyPlayer
+from kernelmdp.mdp.policy import EpisodicPolicy, Policy
 from kernelmdp.mdp.state_grid import StateGrid
 from kernelmdp.planners.plan import Plan, ValueTable
 from kernelmdp.types import ArrayLike, Period
 
 
-class BlendedPolicy(Policy):
+class BlendedPolicy(EpisodicPolicy):
     """Takes the fallback's action plus a share of the difference to the planned one.
 
     Attributes:
@@ -53,11 +53,8 @@ class BlendedPolicy(Policy):
         safe = self.fallback.policy.at_nodes(grid, period)
         return self._blended(self.policy.at_nodes(grid, period), safe)
 
-    def player(self) -> PolicyPlayer:
-        return PolicyPlayer(self)
-
-    def __call__(self, state: Any, period: int) -> np.ndarray:
-        return self.player()(state, period)
+    def later_period(self, horizon: int) -> int:
+        return self.policy.later_period(horizon)
 
     def _blended(self, planned: Array, safe: Array) -> Array:
         return safe + self.share * (planned - safe)

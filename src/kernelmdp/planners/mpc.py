@@ -7,7 +7,7 @@ horizon. Its error is unknown.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.mdp import MDP
-from kernelmdp.mdp.policy import Policy, PolicyPlayer
+from kernelmdp.mdp.policy import EpisodicPolicy
 from kernelmdp.numerics.checks import choice, integer, positive_number
 from kernelmdp.numerics.modules import jit
 from kernelmdp.numerics.tracing import is_traced
@@ -261,7 +261,7 @@ class MPCPlanner(Planner):
         )
 
 
-class MPC(Policy):
+class MPC(EpisodicPolicy):
     """Plans at every period in an MDP that is fixed during the episode.
 
     ``actions`` starts each search from the initial distribution, so it is a function of state and
@@ -298,12 +298,13 @@ class MPC(Policy):
         actions, _, memory = self.replan(memory, states, period)
         return actions, memory
 
-    def player(self) -> PolicyPlayer:
-        return PolicyPlayer(self)
+    def planned_actions(self, memory: SearchState) -> Float[Array, "T q"]:
+        # The last decision of the shifted sequence was not searched.
+        return self.planner.search(self.mdp).decode(memory.elites[0, 0])[0][:-1]
 
-    def __call__(self, state: Any, period: int) -> np.ndarray:
-        # A player runs the program that plays episodes too, so there is one program less.
-        return self.player()(state, period)
+    def later_period(self, horizon: int) -> int:
+        # The last period that sees a whole plan. Period 0 is left out, as it is searched longer.
+        return max(1, horizon - self.planner.horizon)
 
     def replan(
         self, memory: SearchState, states: Float[Array, "n m"], period: Period
@@ -463,11 +464,9 @@ class MPCPlan(Plan):
             One estimated value for each MDP.
         """
         player = self.policy.player()
-        first = player(start, 0)
-        search = self.policy.planner.search(self.policy.mdp)
-        # The memory for the next period holds the best sequence without its first decision.
-        later = np.asarray(search.decode(player.memory.elites[0, 0])[0])
-        actions = np.concatenate([first[None], later[:-1]])
+        first, later = player(start, 0), player.planned_actions()
+        assert later is not None
+        actions = np.concatenate([first[None], later])
         return open_loop_values(mdps, start, actions)
 
 

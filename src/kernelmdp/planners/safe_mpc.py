@@ -22,7 +22,7 @@ from kernelmdp.mdp.constraints import Violation
 from kernelmdp.mdp.episode import state_action
 from kernelmdp.mdp.fallback import Fallback
 from kernelmdp.mdp.mdp import MDP, DrawnModels
-from kernelmdp.mdp.policy import Policy, PolicyPlayer
+from kernelmdp.mdp.policy import EpisodicPolicy, Policy
 from kernelmdp.mdp.problem import Problem
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.numerics.modules import jit, replace_fields
@@ -186,7 +186,7 @@ class SafeMPCPlanner(Planner):
         return largest if np.isnan(error) else min(max(error, least), largest)
 
 
-class SafeMPC(Policy):
+class SafeMPC(EpisodicPolicy):
     """Takes the planned action if it is predicted to be safe, or moves it towards the fallback's.
 
     Attributes:
@@ -212,11 +212,12 @@ class SafeMPC(Policy):
         memory = () if self.fallback is None else self.fallback.policy.reset(count)
         return self.mpc.reset(count), memory
 
-    def player(self) -> PolicyPlayer:
-        return PolicyPlayer(self)
+    def planned_actions(self, memory: Any) -> Float[Array, "T q"] | None:
+        # With a fallback, unchecked actions are not taken: the fallback acts.
+        return self.mpc.planned_actions(memory[0]) if self.fallback is None else None
 
-    def __call__(self, state: Any, period: int) -> np.ndarray:
-        return self.player()(state, period)
+    def later_period(self, horizon: int) -> int:
+        return self.mpc.later_period(horizon)
 
     def decide(
         self, memory: Any, states: Float[Array, "n m"], period: Period
