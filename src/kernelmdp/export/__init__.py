@@ -14,7 +14,7 @@ from kernelmdp.export.exporting import Export, controller_of
 from kernelmdp.export.numpy_controller import NumpyController
 from kernelmdp.export.self_check import SelfCheck
 from kernelmdp.export.tabulated_policy import TabulatedPolicy
-from kernelmdp.export.tabulation_loss import TabulationLoss
+from kernelmdp.export.export_loss import ExportLoss
 
 __all__ = [
     "ControllerTable",
@@ -23,7 +23,7 @@ __all__ = [
     "NumpyController",
     "SelfCheck",
     "TabulatedPolicy",
-    "TabulationLoss",
+    "ExportLoss",
     "controller_of",
     "inputs_of",
 ]

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from kernelmdp.domains import Domain
 from kernelmdp.export.distillation import DistillationConfig
-from kernelmdp.export.labelled_states import LabelledStates, labelled_episodes
+from kernelmdp.export.labelled_states import LabelledStates, best_plan, labelled_episodes
 from kernelmdp.export.network_policy import NetworkPolicy
 from kernelmdp.export.network_training import (
     Network,
@@ -28,6 +28,12 @@ from kernelmdp.mdp import MDP
 from kernelmdp.mdp.mdp import rollout
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import replace_fields
+
+#: Starts of which the best plan is taken where all episodes begin with one plan. Searches from the
+#: same start end on several hills; among so many, one is on the best of them.
+CANDIDATES = 16
+#: The least deviation of visited states, against division by zero.
+LEAST_SPREAD = 1e-12
 
 
 class Distillation:
@@ -57,6 +63,14 @@ class Distillation:
         deviations = agent.learner.noise_deviations(agent.controller_state)
         m = self.mdp.states.dimension
         self._deviations = np.zeros(m) if deviations is None else np.asarray(deviations)
+        self._common: tuple[Any, Any] | None = None
+        visited = np.concatenate([np.asarray(each.states, float) for each in agent.history])
+        past, states = self._past_starts, self.mdp.states
+        spreads = [
+            np.asarray(states.difference(rows, rows[:1])).std(axis=0) for rows in (past, visited)
+        ]
+        self._start_deviations = spreads[0]
+        self._start_share = np.max(spreads[0] / np.maximum(spreads[1], LEAST_SPREAD))
 
     def run(self) -> NetworkPolicy:
         """Label, train and compare, round by round.
@@ -84,9 +98,10 @@ class Distillation:
                 for each, k in zip(networks, keys[len(reads) :], strict=True)
             ]
             values = [self._value(each) for each in networks]
-            self.returns.append(max(values))
-            if best is None or max(values) > best[0]:
-                best = max(values), networks[int(np.argmax(values))]
+            winner = int(np.argmax(values))
+            self.returns.append(values[winner])
+            if best is None or values[winner] > best[0]:
+                best = values[winner], networks[winner]
         assert best is not None
         policy = self._policy(best[1])
         return policy if best[1].reads_period else without_period(policy)
@@ -96,26 +111,39 @@ class Distillation:
         config, horizon = self.config, self.mdp.horizon
         count = -(-config.states // horizon)
         count += count % 2
-        start_key, play_key = jax.random.split(jax.random.fold_in(self.key, 1000 + number))
+        keys = jax.random.split(jax.random.fold_in(self.key, 1000 + number), 2)
         if student is None:
             # The network does not act in the first round. It only has the right shapes.
             units = np.outer([-1.0, 1.0], np.ones(network_width(self.mdp.states)))
             outputs = len(action_units(self.mdp.actions)[0])
-            student = untrained(units, outputs, config, reads_period=False, key=play_key)
-        states, actions, counted, _ = labelled_episodes(
+            student = untrained(units, outputs, config, reads_period=False, key=keys[1])
+        states, actions, counted = labelled_episodes(
             self.mdp,
             self.expert,
             self._policy(student),
-            self.starts(count, key=start_key),
+            jnp.asarray(self.starts(count, key=keys[0])),
             jnp.full(count, number > 0),
             jnp.asarray(np.where(np.arange(count) % 2, config.perturbation, 0.0)),
             jnp.asarray(self._deviations),
-            play_key,
+            keys[1],
+            self._first_plan(),
         )
         flags = np.asarray(counted)
         periods = np.broadcast_to(np.arange(horizon)[:, None], flags.shape)
         arrays = (np.asarray(states), periods, np.asarray(actions))
         self.labels.append(LabelledStates(*(each[flags] for each in arrays)))
+
+    def _first_plan(self) -> tuple[Any, Any] | None:
+        """The first action and the memory after it that all episodes share; None if each plans."""
+        shared = self.config.common_plan
+        if shared is None:
+            shared = bool(self._start_share <= self.config.narrow)
+        if not shared:
+            return None
+        if self._common is None:
+            starts = self.starts(CANDIDATES, key=jax.random.fold_in(self.key, 4000))
+            self._common = best_plan(self.expert, jnp.asarray(starts))
+        return self._common
 
     def starts(self, count: int, *, key: Any) -> Float[np.ndarray, "n m"]:
         """Draw first states: past ones, each moved by the deviation of past ones.
@@ -132,9 +160,8 @@ class Distillation:
         rows = past[np.asarray(jax.random.randint(row_key, (count,), 0, len(past)))]
         if states.finite:
             return rows
-        differences = np.asarray(states.difference(past, past[:1]))
         noise = np.asarray(jax.random.normal(noise_key, rows.shape))
-        return np.asarray(states.nearest(rows + differences.std(axis=0) * noise))
+        return np.array(states.nearest(rows + self._start_deviations * noise))
 
     def _value(self, network: Network) -> float:
         starts = self.starts(self.config.episodes, key=jax.random.fold_in(self.key, 2000))

@@ -5,7 +5,7 @@ Its labels therefore are those of its own closed loop, also where the network ac
 al. 2011).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from kernelmdp.mdp import MDP, state_action
 from kernelmdp.mdp.mdp import step
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import matrix_jit
+from kernelmdp.planners.mpc import MPC
 from kernelmdp.types import Key
 
 
@@ -43,7 +44,8 @@ def labelled_episodes(
     perturbations: Float[Array, " n"],
     deviations: Float[Array, " m"],
     key: Key,
-) -> tuple[Array, Array, Array, Array]:
+    first_plan: tuple[Any, Any] | None,
+) -> tuple[Array, Array, Array]:
     """Simulate episodes in which a plan is asked at every state.
 
     Args:
@@ -55,31 +57,59 @@ def labelled_episodes(
         perturbations: Size of the disturbances in each episode, as a share of the action space.
         deviations: Standard deviations of further noise of the next state, (m,).
         key: Decides all draws.
+        first_plan: From ``best_plan``, the plan with which all episodes begin. None: each has its
+            own.
 
     Returns:
-        States (H, n, m), the plan's actions (H, n, q), which states count (H, n), and rewards
-        (H, n).
+        States (H, n, m), the plan's actions (H, n, q), and which states count (H, n).
     """
+
+    def begin(memory: Any, states: Array, period: Array) -> tuple[Array, Any]:
+        def repeat(leaf: Array, like: Array) -> Array:
+            return jnp.broadcast_to(leaf[None], like.shape).astype(like.dtype)
+
+        action, common = first_plan or (None, None)
+        labels = jnp.broadcast_to(action[None], (states.shape[0], *action.shape))
+        return labels, jax.tree.map(repeat, common, memory)
 
     def one_period(carry: tuple, period: Array) -> tuple[tuple, tuple[Array, ...]]:
         states, memory, ended = carry
         step_key, disturb_key, noise_key = jax.random.split(jax.random.fold_in(key, period), 3)
-        labels, memory = expert.decide(memory, states, period)
+        if first_plan is None:
+            labels, memory = expert.decide(memory, states, period)
+        else:
+            labels, memory = jax.lax.cond(period == 0, begin, expert.decide, memory, states, period)
         chosen = jnp.where(follows_student[:, None], student.actions(states, period), labels)
         actions = disturbed(chosen, mdp.actions, perturbations, key=disturb_key)
-        rewards, _, after = step(mdp, states, actions, key=step_key)
+        _, _, after = step(mdp, states, actions, key=step_key)
         noise = deviations[None, :] * jax.random.normal(noise_key, states.shape)
         after = mdp.states.nearest(after + noise)
         counted = ~ended
         if mdp.termination is not None:
-            rewards = jnp.where(ended, 0.0, rewards)
             ended = ended | mdp.termination(state_action(states, actions), after)
             after = jnp.where(ended[:, None], states, after)
-        return (after, memory, ended), (states, labels, counted, rewards)
+        return (after, memory, ended), (states, labels, counted)
 
     count = starts.shape[0]
     initial = (starts, expert.reset(count), jnp.zeros(count, bool))
     return jax.lax.scan(one_period, initial, jnp.arange(mdp.horizon))[1]
+
+
+@matrix_jit
+def best_plan(expert: MPC, starts: Float[Array, "n m"]) -> tuple[Array, Any]:
+    """Plan from several starts, and take the plan with the highest planned return.
+
+    Args:
+        expert: The plan.
+        starts: The first states, (n, m).
+
+    Returns:
+        The first action (q,), and the memory for the next period.
+    """
+    memory = expert.reset(starts.shape[0])
+    actions, values, after = expert.replan(memory, starts, jnp.asarray(0))
+    best = jnp.argmax(values)
+    return actions[best], jax.tree.map(lambda leaf: leaf[best], after)
 
 
 def disturbed(

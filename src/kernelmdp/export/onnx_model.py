@@ -234,6 +234,32 @@ def _interpolated(graph: OnnxGraph, table: ControllerTable, state: str, row: str
     return graph.add("MatMul", weights, _read(graph, table, row, corners))
 
 
+def _network(graph: OnnxGraph, table: ControllerTable, state: str, row: str) -> str:
+    law, parts = table.law, [state]
+    if "angular" in law:
+        angles = graph.add("Mul", state, law["angular"])
+        plain = graph.add("Where", law["angular"] > 0, graph.add("Cos", angles), state)
+        sines = graph.add("Gather", graph.add("Sin", angles), np.flatnonzero(law["angular"]))
+        parts = [plain, sines]
+    width = len(table.inputs.low) + np.count_nonzero(law.get("angular", 0))
+    if width < law["weights0"].shape[1]:
+        # The row of a network is its period.
+        period = graph.add("Reshape", graph.cast(row, "DOUBLE"), np.array([1]))
+        parts.append(graph.add("Div", period, np.array([float(table.horizon)])))
+    values, layer = graph.add("Concat", *parts, axis=0), 0
+    while True:
+        product = graph.add("MatMul", law[f"weights{layer}"].astype(float), values)
+        values = graph.add("Add", product, law[f"biases{layer}"].astype(float))
+        layer += 1
+        if f"weights{layer}" not in law:
+            break
+        values = graph.add("Tanh", values)
+    if "choices" not in law:
+        return values
+    best = graph.add("ArgMax", values, axis=0, keepdims=0)
+    return graph.add("Gather", law["choices"].astype(float), best)
+
+
 def _place(graph: OnnxGraph, table: ControllerTable, state: str) -> str:
     """The position of the state in units of the spacing, from the first node on."""
     return graph.add("Div", graph.add("Sub", state, table.law["first"]), table.law["spacing"])
@@ -259,4 +285,5 @@ _LAWS = {
     "points": _points,
     "nearest": _nearest,
     "interpolated": _interpolated,
+    "network": _network,
 }

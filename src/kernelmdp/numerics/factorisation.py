@@ -27,13 +27,42 @@ PANEL = 512
 def cholesky(matrix: Square) -> Square:
     """Return the lower Cholesky factor C with C Cᵀ = matrix.
 
+    Its derivative along a symmetric direction D is C Φ(C⁻¹ D C⁻ᵀ), where Φ takes the lower triangle
+    and half of the diagonal.
+
     Args:
         matrix: A symmetric matrix, (n, n). Only its lower triangle is read.
 
     Returns:
         The factor C, (n, n); NaN if the matrix is not positive definite.
     """
+    return _cholesky(matrix)
+
+
+@jax.custom_jvp
+def _cholesky(matrix: Array) -> Array:
+    return _one_cholesky(matrix)
+
+
+@_cholesky.defjvp
+def _cholesky_slope(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    factor = _cholesky(*primals)
+    half = solve_lower(factor, solve_lower(factor, tangents[0]).mT).mT
+    weights = jnp.tril(jnp.ones_like(half)) - 0.5 * jnp.eye(half.shape[0], dtype=half.dtype)
+    return factor, factor @ (weights * half)
+
+
+@jax.custom_batching.custom_vmap
+def _one_cholesky(matrix: Array) -> Array:
     return jnp.linalg.cholesky(matrix, symmetrize_input=False)
+
+
+@_one_cholesky.def_vmap
+def _cholesky_batch(
+    axis_size: int, in_batched: list[bool], matrices: Array
+) -> tuple[Array, bool]:
+    """One matrix after the other, for the reason given in ``_one_by_one``."""
+    return jax.lax.map(_one_cholesky, matrices), True
 
 
 def cholesky_in_place(matrix: np.ndarray) -> bool:
