@@ -8,24 +8,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kernelmdp.agents.saving import EXPORTERS
 from kernelmdp.archive import write_atomically
 from kernelmdp.errors import ArgumentError
-from kernelmdp.export.c_source import c_source
 from kernelmdp.export.controller_inputs import action_names, inputs_of
 from kernelmdp.export.controller_table import ControllerTable
+from kernelmdp.export.description import description_of_agent
 from kernelmdp.export.distilled_law import distilled_law
 from kernelmdp.export.exported_law import ExportedLaw, law_of
-from kernelmdp.export.numpy_archive import numpy_archive
-from kernelmdp.export.onnx_model import onnx_model, require_onnx
 from kernelmdp.export.self_check import CHECKS, SelfCheck, drawn_inputs
 from kernelmdp.export.stablehlo import first_memory, stablehlo_program
 from kernelmdp.export.export_loss import ExportLoss, export_loss
 from kernelmdp.mdp.policy import Policy, player_of
 from kernelmdp.numerics.checks import choice
-from kernelmdp.planners import PLANNERS
 from kernelmdp.planners.mpc import MPC
-from kernelmdp.version import __version__
 
 #: From a controller and its self-check to the content of a file.
 Writer: TypeAlias = Callable[[ControllerTable, SelfCheck], bytes]
@@ -136,27 +131,6 @@ def _law_of_table(
     return law, loss
 
 
-def description_of_agent(agent: Any) -> dict[str, Any]:
-    """Describe where a controller comes from.
-
-    Args:
-        agent: The agent.
-
-    Returns:
-        The task, the agent, its planner, the episodes it learned from, and the version.
-    """
-    planner = type(agent.planner)
-    return {
-        "format": "kernelmdp controller",
-        "version": __version__,
-        "task": agent.problem.name,
-        "agent": agent.name,
-        "planner": PLANNERS.name_of(planner) or planner.__name__,
-        "episodes": int(agent.episode),
-        "seed": agent.seed,
-    }
-
-
 def write_table(writer: Writer, agent: Any, path: object, **options: Any) -> Export:
     """Write a controller that is a table, gains or a network.
 
@@ -233,26 +207,3 @@ def write_to(path: object, content: bytes) -> pathlib.Path:
     except OSError as error:
         raise ArgumentError("path", "a file that can be written", f"{path} ({error})") from None
     return target
-
-
-def _c(table: ControllerTable, check: SelfCheck) -> bytes:
-    return c_source(table, check).encode()
-
-
-def _write_c(agent: Any, path: object, **options: Any) -> Export:
-    return write_table(_c, agent, path, **options)
-
-
-def _write_npz(agent: Any, path: object, **options: Any) -> Export:
-    return write_table(numpy_archive, agent, path, **options)
-
-
-def _write_onnx(agent: Any, path: object, **options: Any) -> Export:
-    require_onnx()  # before the plan is made, which may take long
-    return write_table(onnx_model, agent, path, **options)
-
-
-EXPORTERS.register(".c", _write_c)
-EXPORTERS.register(".onnx", _write_onnx)
-EXPORTERS.register(".npz", _write_npz)
-EXPORTERS.register(".stablehlo", write_stablehlo)
