@@ -6,8 +6,9 @@ import numpy as np
 
 from kernelmdp.export.controller_table import ControllerTable
 
-#: Variables and statements of a network, which ``network_sizes`` fills in.
+#: Variables of a network. ``network_sizes`` fills them in, as it does with the statements.
 NETWORK_VARIABLES = "    double inputs[{features}]{hidden};\n{choice}"
+#: The network, between the state and the limits of the action.
 NETWORK = """\
     (void)row;
 {inputs}{layers}"""

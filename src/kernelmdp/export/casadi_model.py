@@ -52,7 +52,8 @@ def _posterior(name, point):
     precisions, shares = _numbers(name + "_precisions"), _numbers(name + "_shares")
     prior, sign = _numbers(name + "_prior"), _numbers(name + "_sign")
     weights, variance = _numbers(name + "_weights"), 0
-    for e, (centres, root) in enumerate(zip(_numbers(name + "_centres"), _numbers(name + "_roots"))):
+    pairs = zip(_numbers(name + "_centres"), _numbers(name + "_roots"))
+    for e, (centres, root) in enumerate(pairs):
         differences = centres - casadi.repmat(embedded.T, centres.shape[0], 1)
         exponents = casadi.mtimes(differences**2, precisions[e, :].T)
         values = casadi.exp(-0.5 * exponents)
@@ -72,7 +73,8 @@ def make(name="model"):
     outputs = list(_posterior("transition", point))
     if "reward_level" in ARRAYS:
         outputs += _posterior("reward", point)
-    return casadi.Function(name, [state, action], outputs, ["state", "action"], DESCRIPTION["outputs"])
+    names = ["state", "action"], DESCRIPTION["outputs"]
+    return casadi.Function(name, [state, action], outputs, *names)
 
 
 model = make()

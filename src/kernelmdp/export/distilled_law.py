@@ -15,6 +15,7 @@ from kernelmdp.export.network_policy import NetworkPolicy, angular_factors
 from kernelmdp.mdp import MDP
 from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import jit
+from kernelmdp.planners.mpc import MPC
 
 #: Episodes of the true system that are played of a task that was made from a name.
 PLAYED = 8
@@ -23,7 +24,7 @@ FIRST_SEED = 5000
 
 
 def distilled_law(
-    agent: Any, plan: Policy, options: Mapping[str, Any]
+    agent: Any, plan: MPC, options: Mapping[str, Any]
 ) -> tuple[ExportedLaw, ExportLoss]:
     """Distil the plan of an agent into a network.
 
@@ -65,9 +66,7 @@ def law_arrays(network: NetworkPolicy) -> dict[str, np.ndarray]:
     return arrays
 
 
-def distillation_loss(
-    agent: Any, distillation: Distillation, network: NetworkPolicy
-) -> ExportLoss:
+def distillation_loss(agent: Any, distillation: Distillation, network: NetworkPolicy) -> ExportLoss:
     """Compare a network with the plan that it imitates.
 
     Args:

@@ -26,8 +26,8 @@ from kernelmdp.export.network_training import (
 )
 from kernelmdp.mdp import MDP
 from kernelmdp.mdp.mdp import rollout
-from kernelmdp.mdp.policy import Policy
 from kernelmdp.numerics.modules import replace_fields
+from kernelmdp.planners.mpc import MPC
 
 #: Starts of which the best plan is taken where all episodes begin with one plan. Searches from the
 #: same start end on several hills; among so many, one is on the best of them.
@@ -53,7 +53,7 @@ class Distillation:
         returns: The mean return of each round's best network in the learned model.
     """
 
-    def __init__(self, agent: Any, expert: Policy, config: DistillationConfig) -> None:
+    def __init__(self, agent: Any, expert: MPC, config: DistillationConfig) -> None:
         self.expert, self.config = expert, config
         self.mdp: MDP = agent.careful_mdp()
         self.key = jax.random.key(config.seed)
@@ -84,9 +84,9 @@ class Distillation:
         best: tuple[float, Network] | None = None
         for number in range(config.rounds):
             self._label(number, None if best is None else best[1])
-            rows = LabelledStates(*map(np.concatenate, zip(*self.labels, strict=True)))
-            inputs = inputs_with_period(rows.states, rows.periods, self.mdp.states, horizon)
-            targets = targets_of(np.asarray(rows.actions), self.mdp.actions)
+            states, periods, actions = map(np.concatenate, zip(*self.labels, strict=True))
+            inputs = inputs_with_period(states, periods, self.mdp.states, horizon)
+            targets = targets_of(actions, self.mdp.actions)
             keys = jax.random.split(jax.random.fold_in(self.key, number), 2 * len(reads))
             if not networks:
                 networks = [

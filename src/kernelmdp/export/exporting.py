@@ -14,10 +14,10 @@ from kernelmdp.export.controller_inputs import action_names, inputs_of
 from kernelmdp.export.controller_table import ControllerTable
 from kernelmdp.export.description import description_of_agent
 from kernelmdp.export.distilled_law import distilled_law
+from kernelmdp.export.export_loss import ExportLoss, export_loss
 from kernelmdp.export.exported_law import ExportedLaw, law_of
 from kernelmdp.export.self_check import CHECKS, SelfCheck, drawn_inputs
 from kernelmdp.export.stablehlo import first_memory, stablehlo_program
-from kernelmdp.export.export_loss import ExportLoss, export_loss
 from kernelmdp.mdp.policy import Policy, player_of
 from kernelmdp.numerics.checks import choice
 from kernelmdp.planners.mpc import MPC
@@ -86,11 +86,13 @@ def controller_of(
     'points'
     """
     problem, policy = agent.problem, agent.controller().policy
-    given = {"state_points": state_points, "interpolation": interpolation}
+    given: dict[str, Any] = {"state_points": state_points, "interpolation": interpolation}
     given = {name: value for name, value in given.items() if value is not None} | distillation
-    distils = isinstance(policy, MPC)
     inputs = inputs_of(agent, clips=False)  # an agent without inputs is refused before the work
-    law, loss = distilled_law(agent, policy, given) if distils else _law_of_table(agent, **given)
+    if isinstance(policy, MPC):
+        law, loss = distilled_law(agent, policy, given)
+    else:
+        law, loss = _law_of_table(agent, **given)
     if law.kind != "linear" and law.kind != "points":
         inputs = inputs_of(agent, clips=True)
     low, high = problem.actions.bounds

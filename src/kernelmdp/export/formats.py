@@ -63,6 +63,11 @@ def exporter(ending: str) -> Callable[..., Any]:
 
     Returns:
         A function of an agent, a path and options. The option ``of`` is "controller" or "model".
+
+    >>> import kernelmdp as km
+    >>> exporter(".c")(km.Greedy("riverswim", seed=0), "model.c", of="model")
+    Traceback (most recent call last):
+    kernelmdp.errors.ArgumentError: of: expected 'controller' for '.c', got 'model'
     """
 
     def write(agent: Any, path: object, *, of: str = "controller", **options: Any) -> Any:
@@ -81,7 +86,7 @@ def exporter(ending: str) -> Callable[..., Any]:
 
 def _write_model(ending: str, agent: Any, path: object, **options: Any) -> PredictionModel:
     if ending not in MODELS:
-        raise ArgumentError("of", f"'controller' for {ending!r}", "'model'")
+        raise ArgumentError("of", f"'controller' for {ending!r}", "model")
     for name, value in options.items():
         raise ArgumentError(name, "None, as a model has no options", value)
     model = prediction_model(agent)

@@ -13,7 +13,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
@@ -214,7 +213,7 @@ def kernel_sums(posterior: Posterior, *, scale: np.ndarray, offset: Any) -> dict
     Raises:
         ArgumentError: If a kernel is no exponential, or a mean function is not affine.
     """
-    d, m = posterior.dimension, posterior.outputs
+    d = posterior.dimension
     engines = [parts_of(engine, d) for engine in posterior.engines]
     parts = [part for own_parts in engines for part in own_parts]
     angular = np.max([part.exponential.angular for part in parts], axis=0)
@@ -288,7 +287,7 @@ def _outputs(
                 weights[:, number, :used] += outputs[:, None] * values
                 place += 1
             several = len(own_parts) > 1 or posterior.engine == "inducing"
-            ones = [jnp.zeros((1, len(own))) if several else jnp.zeros(1) for own in engines]
+            ones = [jnp.zeros((1, len(one)) if several else 1) for one in engines]
             index = (0, order) if several else 0
             ones[e] = ones[e].at[index].set(1.0)
             shares[:, number] = np.asarray(layout.variances(ones))[0]
@@ -296,9 +295,7 @@ def _outputs(
     return weights, shares
 
 
-def _affine(
-    posterior: Posterior, scale: np.ndarray, offset: Any
-) -> tuple[np.ndarray, np.ndarray]:
+def _affine(posterior: Posterior, scale: np.ndarray, offset: Any) -> tuple[np.ndarray, np.ndarray]:
     """The level and the slopes of the part that is not learned."""
     d = posterior.dimension
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from kernelmdp.domains import Domain
@@ -29,9 +30,9 @@ class LabelledStates(NamedTuple):
         actions: The plan's actions, (n, q).
     """
 
-    states: Float[Array, "n m"]
-    periods: Int[Array, " n"]
-    actions: Float[Array, "n q"]
+    states: Float[np.ndarray, "n m"]
+    periods: Int[np.ndarray, " n"]
+    actions: Float[np.ndarray, "n q"]
 
 
 @matrix_jit
@@ -68,7 +69,8 @@ def labelled_episodes(
         def repeat(leaf: Array, like: Array) -> Array:
             return jnp.broadcast_to(leaf[None], like.shape).astype(like.dtype)
 
-        action, common = first_plan or (None, None)
+        assert first_plan is not None
+        action, common = first_plan
         labels = jnp.broadcast_to(action[None], (states.shape[0], *action.shape))
         return labels, jax.tree.map(repeat, common, memory)
 
@@ -92,7 +94,8 @@ def labelled_episodes(
 
     count = starts.shape[0]
     initial = (starts, expert.reset(count), jnp.zeros(count, bool))
-    return jax.lax.scan(one_period, initial, jnp.arange(mdp.horizon))[1]
+    states, labels, counted = jax.lax.scan(one_period, initial, jnp.arange(mdp.horizon))[1]
+    return states, labels, counted
 
 
 @matrix_jit

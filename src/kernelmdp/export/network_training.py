@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int
 
 from kernelmdp.domains import Domain
@@ -26,6 +25,12 @@ AT_LIMIT = 1e-6
 #: The least deviation of an input, as a share of the largest one. An input that hardly changes in
 #: the data would otherwise be blown up where it does change.
 LEAST_DEVIATION = 1e-3
+#: Decay rates of Adam's means of slopes and of their squares, and what keeps its steps finite: the
+#: values of its authors (Kingma and Ba 2015).
+FIRST_DECAY, SECOND_DECAY, SMALLEST = 0.9, 0.999, 1e-8
+#: Share of the usual size of the first weights of the last layer. Outputs begin near the middle.
+#: With weights of 0, actions that no label has would keep equal scores.
+FIRST_OUTPUTS = np.float32(0.1)
 #: Number type of training. It takes half the time of double precision, and files hold it.
 PRECISION = np.float32
 
@@ -66,11 +71,11 @@ class Network(Module):
         weights[0] = weights[0] / scale
         weights[0][:, -1] *= float(self.reads_period)
         weights[-1], biases[-1] = half[:, None] * weights[-1], half * biases[-1] + middle
-        rounded = [
+        first, second = (
             tuple(jnp.asarray(x.astype(PRECISION).astype(float)) for x in y)
             for y in (weights, biases)
-        ]
-        return NetworkPolicy(*rounded, states, space, horizon, True)
+        )
+        return NetworkPolicy(first, second, states, space, horizon, True)
 
 
 def action_units(space: Domain) -> tuple[Float[np.ndarray, " o"], Float[np.ndarray, " o"]]:
@@ -89,7 +94,7 @@ def action_units(space: Domain) -> tuple[Float[np.ndarray, " o"], Float[np.ndarr
 
 
 def inputs_with_period(
-    states: Float[Array, "n m"], periods: Int[Array, " n"], space: Domain, horizon: int
+    states: Float[np.ndarray, "n m"], periods: Int[np.ndarray, " n"], space: Domain, horizon: int
 ) -> Float[np.ndarray, "n f"]:
     """Compute the inputs of a network, of which the last is the period.
 
@@ -102,8 +107,8 @@ def inputs_with_period(
     Returns:
         The inputs, (n, f).
     """
-    inputs = np.asarray(network_inputs(space.nearest(states), space))
-    return np.concatenate([inputs, np.asarray(periods)[:, None] / horizon], axis=1)
+    inputs = np.asarray(network_inputs(space.nearest(jnp.asarray(states)), space))
+    return np.concatenate([inputs, periods[:, None] / horizon], axis=1)
 
 
 def targets_of(actions: np.ndarray, space: Domain) -> Float[np.ndarray, "n o"]:
@@ -141,7 +146,7 @@ def untrained(
         key: Decides the first weights.
 
     Returns:
-        The network, with outputs of 0.
+        The network, with small outputs.
     """
     sizes = [inputs.shape[1], *[config.width] * config.layers, outputs]
     keys = jax.random.split(key, len(sizes) - 1)
@@ -149,7 +154,7 @@ def untrained(
         jax.random.normal(k, (after, before), PRECISION) / PRECISION(before**0.5)
         for k, before, after in zip(keys, sizes[:-1], sizes[1:], strict=True)
     ]
-    weights[-1] = jnp.zeros_like(weights[-1])
+    weights[-1] = FIRST_OUTPUTS * weights[-1]
     deviations = inputs.std(axis=0)
     scale = np.maximum(deviations, LEAST_DEVIATION * deviations.max())
     return Network(
@@ -183,13 +188,12 @@ def trained(
     Returns:
         The network.
     """
-    # Rows are padded, so that one program serves all rounds.
-    rows = config.rounds * (config.states + inputs.shape[0] // config.rounds)
-    capacity = 1 << (max(rows, 1) - 1).bit_length()
+    # Rows are padded to a power of two, so that few programs serve all rounds.
+    capacity = 1 << (len(inputs) - 1).bit_length()
     padding = ((0, capacity - len(inputs)), (0, 0))
-    arrays = [jnp.asarray(np.pad(x.astype(PRECISION), padding)) for x in (inputs, targets)]
+    x, y = (jnp.asarray(np.pad(each.astype(PRECISION), padding)) for each in (inputs, targets))
     count = jnp.asarray(len(inputs))
-    weights, biases = _fitted(network, *arrays, count, key, config, finite)
+    weights, biases = _fitted(network, x, y, count, key, config, finite)
     return dataclasses.replace(network, weights=weights, biases=biases)
 
 
@@ -205,21 +209,36 @@ def _fitted(
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     scaled = (inputs - network.centre[None, :]) / network.scale[None, :]
     scaled = scaled.at[:, -1].multiply(network.reads_period)
-    optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
 
     def loss(parameters: Any, rows: Array) -> Array:
-        outputs = network_outputs(*parameters, scaled[rows])
+        outputs = network_outputs(parameters[0], parameters[1], scaled[rows])
         return finite_loss(outputs, targets[rows]) if finite else box_loss(outputs, targets[rows])
 
-    def one_step(carry: Any, step_key: Key) -> tuple[Any, None]:
-        parameters, state = carry
+    def one_step(carry: Any, given: tuple[Array, Array, Array]) -> tuple[Any, None]:
+        parameters, means, squares = carry
+        step_key, rate, number = given
         rows = jax.random.randint(step_key, (config.batch,), 0, count)
-        changes, state = optimiser.update(jax.grad(loss)(parameters, rows), state)
-        return (optax.apply_updates(parameters, changes), state), None
+        slopes = jax.grad(loss)(parameters, rows)
+        means = jax.tree.map(lambda x, g: FIRST_DECAY * x + (1 - FIRST_DECAY) * g, means, slopes)
+        squares = jax.tree.map(
+            lambda x, g: SECOND_DECAY * x + (1 - SECOND_DECAY) * g**2, squares, slopes
+        )
+        first, second = (1 - decay**number for decay in (FIRST_DECAY, SECOND_DECAY))
+        parameters = jax.tree.map(
+            lambda x, m, v: x - rate * (m / first) / (jnp.sqrt(v / second) + SMALLEST),
+            parameters,
+            means,
+            squares,
+        )
+        return (parameters, means, squares), None
 
     parameters = (network.weights, network.biases)
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    numbers = np.arange(1, config.steps + 1)
+    rates = config.learning_rate * (1 + np.cos(np.pi * (numbers - 1) / config.steps)) / 2
+    given = [jnp.asarray(each.astype(PRECISION)) for each in (rates, numbers)]
     keys = jax.random.split(key, config.steps)
-    return jax.lax.scan(one_step, (parameters, optimiser.init(parameters)), keys)[0][0]
+    return jax.lax.scan(one_step, (parameters, zeros, zeros), (keys, *given))[0][0]
 
 
 def box_loss(outputs: Float[Array, "n q"], targets: Float[Array, "n q"]) -> Float[Array, ""]:
@@ -254,4 +273,4 @@ def finite_loss(outputs: Float[Array, "n o"], targets: Float[Array, "n o"]) -> F
     >>> round(float(finite_loss(jnp.zeros((1, 2)), jnp.array([[1.0, 0.0]]))), 3)
     0.693
     """
-    return jnp.mean(optax.softmax_cross_entropy(outputs, targets))
+    return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(outputs, axis=1), axis=1))

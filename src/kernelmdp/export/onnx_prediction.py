@@ -12,8 +12,9 @@ def onnx_prediction(model: PredictionModel) -> bytes:
     """Write a model as ONNX.
 
     Inputs are ``state`` (n, m) and ``action`` (n, q), for any number n of rows. Outputs are
-    ``next_mean`` and ``next_std`` (n, m), and ``reward_mean`` and ``reward_std`` (n,) unless the
-    reward was a known function. All are doubles. The description is in the metadata, as JSON.
+    ``next_mean`` and ``next_std``, (n, m). Unless the reward was a known function, there are
+    ``reward_mean`` and ``reward_std`` too, (n,). All are doubles. The description is in the
+    metadata, as JSON.
 
     Args:
         model: The model.

@@ -77,6 +77,10 @@ def prediction_model(agent: Any) -> PredictionModel:
     Raises:
         ArgumentError: If the agent has no such beliefs, or a cost is measured.
         KernelMDPError: If the arrays predict something else than the beliefs.
+
+    >>> import kernelmdp as km
+    >>> prediction_model(km.Greedy("rkhs", seed=0)).dimensions  # before any data
+    (1, 1)
     """
     problem = agent.problem
     beliefs = agent.learner.beliefs(agent.controller_state)

@@ -58,9 +58,7 @@ def _one_cholesky(matrix: Array) -> Array:
 
 
 @_one_cholesky.def_vmap
-def _cholesky_batch(
-    axis_size: int, in_batched: list[bool], matrices: Array
-) -> tuple[Array, bool]:
+def _cholesky_batch(axis_size: int, in_batched: list[bool], matrices: Array) -> tuple[Array, bool]:
     """One matrix after the other, for the reason given in ``_one_by_one``."""
     return jax.lax.map(_one_cholesky, matrices), True
 
