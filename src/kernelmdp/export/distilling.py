@@ -64,8 +64,8 @@ class Distillation:
         m = self.mdp.states.dimension
         self._deviations = np.zeros(m) if deviations is None else np.asarray(deviations)
         self._common: tuple[Any, Any] | None = None
-        visited = np.concatenate([np.asarray(each.states, float) for each in agent.history])
         past, states = self._past_starts, self.mdp.states
+        visited = np.concatenate([past, *(np.asarray(each.states) for each in agent.history)])
         spreads = [
             np.asarray(states.difference(rows, rows[:1])).std(axis=0) for rows in (past, visited)
         ]

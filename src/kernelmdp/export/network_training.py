@@ -214,7 +214,7 @@ def _fitted(
         outputs = network_outputs(parameters[0], parameters[1], scaled[rows])
         return finite_loss(outputs, targets[rows]) if finite else box_loss(outputs, targets[rows])
 
-    def one_step(carry: Any, given: tuple[Array, Array, Array]) -> tuple[Any, None]:
+    def one_step(carry: Any, given: Any) -> tuple[Any, None]:
         parameters, means, squares = carry
         step_key, rate, number = given
         rows = jax.random.randint(step_key, (config.batch,), 0, count)
