@@ -53,6 +53,23 @@ def angles():
     }
 
 
+#: A distillation that takes seconds.
+SMALL = {"width": 16, "rounds": 2, "states": 40, "steps": 400, "episodes": 4, "loss_episodes": 2}
+#: A search that takes little time.
+SEARCH = {"name": "mpc", "horizon": 3, "samples": 16, "first_rounds": 2}
+
+
+def distilled():
+    """A network, with the period as an input."""
+    return learned(km.Greedy("rkhs", seed=0, planner=SEARCH), 2), SMALL | {"period": True}
+
+
+def distilled_choices():
+    """A network whose outputs are scores of finite actions."""
+    agent = km.Greedy("MountainCar-v0", horizon=3, planner=SEARCH, reward=reward_of_side)
+    return learned(agent, 1), SMALL | {"play_episodes": 0}
+
+
 def nearest_angles():
     return angles()[0], {"interpolation": "nearest"}
 

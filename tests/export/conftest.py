@@ -11,6 +11,8 @@ MAKERS = [
     "interpolated",
     "angles",
     "nearest_angles",
+    "distilled",
+    "distilled_choices",
 ]
 
 

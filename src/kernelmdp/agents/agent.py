@@ -586,11 +586,14 @@ class Agent(abc.ABC):
         """Write the controller of ``predict`` to a file that runs without this library.
 
         Args:
-            path: The file. Its ending is the format: ``.c``, ``.onnx``, ``.npz`` or ``.stablehlo``.
-            **options: Options of ``kernelmdp.export.controller_of``, for tables of grid plans.
+            path: The file. Its ending is the format: ``.c``, ``.onnx``, ``.npz`` or ``.stablehlo``;
+                of a model ``.onnx``, ``.npz`` or ``.py``.
+            **options: Options of ``kernelmdp.export.controller_of``, for tables and networks. Or
+                ``of="model"``, which writes the learned model instead of the controller.
 
         Returns:
-            The ``Export``. Printed, it says how the file differs from ``predict``.
+            The ``Export``. Printed, it says how the file differs from ``predict``. For a model, the
+            ``PredictionModel``.
         """
         return export_agent(self, path, options)
 

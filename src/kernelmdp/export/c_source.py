@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp.export.c_network import NETWORK, NETWORK_VARIABLES, network_sizes
 from kernelmdp.export.controller_table import ControllerTable
 from kernelmdp.export.self_check import TOLERANCE, SelfCheck
 
@@ -159,6 +160,7 @@ KINDS = {
     "points": (POINTS, "    int nearest = 0;\n    long place;\n    double least = 0.0;\n"),
     "nearest": (NEAREST, "    long node = 0, place;\n"),
     "interpolated": (INTERPOLATED, "    int corner, base[{m}];\n    double fraction[{m}];\n"),
+    "network": (NETWORK, NETWORK_VARIABLES),
 }
 
 
@@ -191,6 +193,8 @@ def c_source(table: ControllerTable, check: SelfCheck) -> str:
         sizes |= {"nodes": table.law["table"].shape[1], "entry": f"kmdp_table[place * {q} + j]"}
     if "choices" in table.law:
         sizes["entry"] = f"kmdp_choices[kmdp_table[place] * {q} + j]"
+    if "weights0" in table.law:
+        sizes |= network_sizes(table)
     body, variables = KINDS[table.kind]
     comment = json.dumps(table.summary(), indent=1).replace("*/", "* /").replace("/*", "/ *")
     header = HEADER.format(

@@ -59,7 +59,8 @@ class ControllerTable:
     Attributes:
         inputs: How an observation becomes a state.
         kind: "linear" (an offset minus gains times the state), "interpolated" or "nearest" (a
-            table at the nodes of a regular grid), or "points" (a table at listed states).
+            table at the nodes of a regular grid), "points" (a table at listed states), or
+            "network" (layers of tanh).
         law: The arrays of that kind by name.
         rows: The row of the law that each period uses, (H,). Equal periods share a row.
         action_names: The names of the q coordinates of an action.

@@ -66,7 +66,7 @@ def law_of(
     Raises:
         ArgumentError: If only the format ``.stablehlo`` can hold the policy.
     """  # noqa: DOC202  (registered functions return)
-    expected = "'.stablehlo' for plans that are not of a grid, Riccati or arms planner"
+    expected = "'.stablehlo' for plans that are not of a grid, Riccati, arms or MPC planner"
     raise ArgumentError("format", expected, f"another one for {type(policy).__name__}")
 
 

@@ -8,22 +8,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kernelmdp.agents.saving import EXPORTERS
 from kernelmdp.archive import write_atomically
 from kernelmdp.errors import ArgumentError
-from kernelmdp.export.c_source import c_source
 from kernelmdp.export.controller_inputs import action_names, inputs_of
 from kernelmdp.export.controller_table import ControllerTable
-from kernelmdp.export.exported_law import law_of
-from kernelmdp.export.numpy_archive import numpy_archive
-from kernelmdp.export.onnx_model import onnx_model, require_onnx
+from kernelmdp.export.description import description_of_agent
+from kernelmdp.export.distilled_law import distilled_law
+from kernelmdp.export.export_loss import ExportLoss, export_loss
+from kernelmdp.export.exported_law import ExportedLaw, law_of
 from kernelmdp.export.self_check import CHECKS, SelfCheck, drawn_inputs
 from kernelmdp.export.stablehlo import first_memory, stablehlo_program
-from kernelmdp.export.tabulation_loss import TabulationLoss, tabulation_loss
 from kernelmdp.mdp.policy import Policy, player_of
 from kernelmdp.numerics.checks import choice
-from kernelmdp.planners import PLANNERS
-from kernelmdp.version import __version__
+from kernelmdp.planners.mpc import MPC
 
 #: From a controller and its self-check to the content of a file.
 Writer: TypeAlias = Callable[[ControllerTable, SelfCheck], bytes]
@@ -37,7 +34,7 @@ class Export:
         table: The controller as data.
         policy: The policy that the controller follows exactly.
         check: The self-check.
-        loss: What is lost by a table; nothing for gains and arms.
+        loss: What is lost by a table or a network; nothing for gains and arms.
         path: The file that was written, or None.
 
     >>> import kernelmdp as km
@@ -49,7 +46,7 @@ class Export:
     table: ControllerTable
     policy: Policy
     check: SelfCheck
-    loss: TabulationLoss
+    loss: ExportLoss
     path: pathlib.Path | None = None
 
     def __str__(self) -> str:
@@ -64,17 +61,19 @@ def controller_of(
     agent: Any,
     *,
     state_points: int | tuple[int, ...] | None = None,
-    interpolation: str = "auto",
+    interpolation: str | None = None,
+    **distillation: Any,
 ) -> Export:
     """Make what a file holds of the controller of an agent.
 
     Args:
-        agent: The agent. Its planner is a grid, Riccati or arms planner.
+        agent: The agent. Its planner is a grid, Riccati, arms or MPC planner.
         state_points: Nodes along each axis of the state for the table of a grid plan. More nodes
             lose less and make larger files. The default are the nodes of the plan.
         interpolation: "linear" interpolates actions between nodes, "nearest" takes those of the
-            nearest node. "auto" takes the one that loses less in the learned model, where states
-            and actions form a box; elsewhere actions cannot be interpolated.
+            nearest node. "auto", the default, takes the one that loses less in the learned model,
+            where states and actions form a box; elsewhere actions cannot be interpolated.
+        **distillation: Settings of ``DistillationConfig``, for the network of an MPC plan.
 
     Returns:
         The controller, before it is written.
@@ -86,20 +85,17 @@ def controller_of(
     >>> controller_of(km.Greedy("riverswim", seed=0)).table.kind
     'points'
     """
-    choice("interpolation", interpolation, ("auto", "linear", "nearest"))
     problem, policy = agent.problem, agent.controller_plan().policy
-    m = problem.states.dimension
-    counts = (int(state_points),) * m if isinstance(state_points, int) else state_points
-    law = law_of(policy, problem, counts, interpolation)
-    inputs = inputs_of(agent, clips=law.kind in ("interpolated", "nearest"))
+    given: dict[str, Any] = {"state_points": state_points, "interpolation": interpolation}
+    given = {name: value for name, value in given.items() if value is not None} | distillation
+    inputs = inputs_of(agent, clips=False)  # an agent without inputs is refused before the work
+    if isinstance(policy, MPC):
+        law, loss = distilled_law(agent, policy, given)
+    else:
+        law, loss = _law_of_table(agent, **given)
+    if law.kind != "linear" and law.kind != "points":
+        inputs = inputs_of(agent, clips=True)
     low, high = problem.actions.bounds
-    loss = TabulationLoss() if law.exact else tabulation_loss(policy, law.policy, agent)
-    if interpolation == "auto" and law.kind == "interpolated":
-        # Interpolation is smooth, and wrong where the best action jumps. Neither is always better.
-        other = law_of(policy, problem, counts, "nearest")
-        other_loss = tabulation_loss(policy, other.policy, agent)
-        if other_loss.in_model < loss.in_model:
-            law, loss = other, other_loss
     table = ControllerTable(
         inputs=inputs,
         kind=law.kind,
@@ -113,29 +109,32 @@ def controller_of(
     return Export(table, law.policy, SelfCheck.of(table, law.policy, problem.states), loss)
 
 
-def description_of_agent(agent: Any) -> dict[str, Any]:
-    """Describe where a controller comes from.
-
-    Args:
-        agent: The agent.
-
-    Returns:
-        The task, the agent, its planner, the episodes it learned from, and the version.
-    """
-    planner = type(agent.planner)
-    return {
-        "format": "kernelmdp controller",
-        "version": __version__,
-        "task": agent.problem.name,
-        "agent": agent.name,
-        "planner": PLANNERS.name_of(planner) or planner.__name__,
-        "episodes": int(agent.episode),
-        "seed": agent.seed,
-    }
+def _law_of_table(
+    agent: Any,
+    state_points: int | tuple[int, ...] | None = None,
+    interpolation: str = "auto",
+    **others: Any,
+) -> tuple[ExportedLaw, ExportLoss]:
+    """The law of a plan of which a table or gains are exported, and what is lost by it."""
+    for name, value in others.items():
+        raise ArgumentError(name, "None, as only MPC plans are distilled", value)
+    choice("interpolation", interpolation, ("auto", "linear", "nearest"))
+    problem, policy = agent.problem, agent.controller_plan().policy
+    m = problem.states.dimension
+    counts = (int(state_points),) * m if isinstance(state_points, int) else state_points
+    law = law_of(policy, problem, counts, interpolation)
+    loss = ExportLoss() if law.exact else export_loss(policy, law.policy, agent)
+    if interpolation == "auto" and law.kind == "interpolated":
+        # Interpolation is smooth, and wrong where the best action jumps. Neither is always better.
+        other = law_of(policy, problem, counts, "nearest")
+        other_loss = export_loss(policy, other.policy, agent)
+        if other_loss.in_model < loss.in_model:
+            return other, other_loss
+    return law, loss
 
 
 def write_table(writer: Writer, agent: Any, path: object, **options: Any) -> Export:
-    """Write a controller that is a table or gains.
+    """Write a controller that is a table, gains or a network.
 
     Args:
         writer: From a controller and its self-check to the content of the file.
@@ -188,7 +187,7 @@ def write_stablehlo(agent: Any, path: object, **options: Any) -> Export:
     target = write_to(path, stablehlo_program(policy, inputs))
     text = json.dumps(table.summary() | {"self_check": check.lists()})
     write_to(f"{path}.json", text.encode())
-    return Export(table, policy, check, TabulationLoss(), target)
+    return Export(table, policy, check, ExportLoss(), target)
 
 
 def write_to(path: object, content: bytes) -> pathlib.Path:
@@ -210,26 +209,3 @@ def write_to(path: object, content: bytes) -> pathlib.Path:
     except OSError as error:
         raise ArgumentError("path", "a file that can be written", f"{path} ({error})") from None
     return target
-
-
-def _c(table: ControllerTable, check: SelfCheck) -> bytes:
-    return c_source(table, check).encode()
-
-
-def _write_c(agent: Any, path: object, **options: Any) -> Export:
-    return write_table(_c, agent, path, **options)
-
-
-def _write_npz(agent: Any, path: object, **options: Any) -> Export:
-    return write_table(numpy_archive, agent, path, **options)
-
-
-def _write_onnx(agent: Any, path: object, **options: Any) -> Export:
-    require_onnx()  # before the plan is made, which may take long
-    return write_table(onnx_model, agent, path, **options)
-
-
-EXPORTERS.register(".c", _write_c)
-EXPORTERS.register(".onnx", _write_onnx)
-EXPORTERS.register(".npz", _write_npz)
-EXPORTERS.register(".stablehlo", write_stablehlo)

@@ -67,6 +67,8 @@ class NumpyController:
         elif kind == "points":
             nearest = np.argmin(np.sum((arrays["nodes"] - state) ** 2, axis=1))
             action = self._actions_at(row, nearest)
+        elif kind == "network":
+            action = self._from_network(state, min(max(int(period), 0), len(arrays["rows"]) - 1))
         else:
             action = self._from_grid(state, row, nearest=kind == "nearest")
         return np.clip(action, arrays["action_low"], arrays["action_high"])
@@ -106,6 +108,24 @@ class NumpyController:
         entry = self.arrays["table"][row, node]
         choices = self.arrays.get("choices")
         return entry.astype(float) if choices is None else choices[entry]
+
+    def _from_network(self, state: np.ndarray, period: int) -> np.ndarray:
+        """Evaluate layers of tanh. Angles enter as cosines, and as sines behind all coordinates."""
+        arrays, layer = self.arrays, 0
+        angular = arrays.get("angular", np.zeros(len(state)))
+        angles = angular * state
+        cosines, sines = np.where(angular > 0, np.cos(angles), state), np.sin(angles[angular > 0])
+        values = np.concatenate([cosines, sines, [period / len(arrays["rows"])]])
+        values = values[: arrays["weights0"].shape[1]]  # the period is no input of every network
+        while f"weights{layer + 1}" in arrays:
+            values = np.tanh(self._layer(layer, values))
+            layer += 1
+        outputs = self._layer(layer, values)
+        return arrays["choices"][np.argmax(outputs)] if "choices" in arrays else outputs
+
+    def _layer(self, layer: int, values: np.ndarray) -> np.ndarray:
+        weights, biases = self.arrays[f"weights{layer}"], self.arrays[f"biases{layer}"]
+        return weights.astype(float) @ values + biases
 
     def _from_grid(self, state: np.ndarray, row: int, *, nearest: bool) -> np.ndarray:
         """Read a table at the nearest node, or between the nodes around a state."""

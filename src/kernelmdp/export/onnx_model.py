@@ -64,8 +64,10 @@ def onnx_model(table: ControllerTable, check: SelfCheck) -> bytes:
         "description": json.dumps(table.summary()),
         "self_check": json.dumps(check.lists()),
     }
-    sizes = len(table.inputs.names), len(table.action_low)
-    content: bytes = graph.model(sizes, metadata).SerializeToString()
+    inputs: list[Any] = [("observation", [len(table.inputs.names)]), ("period", [])]
+    outputs: list[Any] = [("action", [len(table.action_low)])]
+    model = graph.model_of("controller", inputs, outputs, metadata)
+    content: bytes = model.SerializeToString()
     return content
 
 
@@ -117,23 +119,35 @@ class OnnxGraph:
         """
         return self.add("Cast", result, to=getattr(self.onnx.TensorProto, kind))
 
-    def model(self, sizes: tuple[int, int], metadata: dict[str, str]) -> Any:
+    def model_of(
+        self,
+        name: str,
+        inputs: list[tuple[str, list[str | int]]],
+        outputs: list[tuple[str, list[str | int]]],
+        metadata: dict[str, str],
+    ) -> Any:
         """Make the model.
 
         Args:
-            sizes: The numbers of coordinates of an observation and of an action.
+            name: The name of the graph.
+            inputs: Names and shapes of the inputs. The period is an integer, others are doubles.
+            outputs: Names and shapes of the results, which are doubles.
             metadata: Texts by name.
 
         Returns:
             The model, which was checked.
         """
         helper, kinds = self.onnx.helper, self.onnx.TensorProto
-        given = [
-            helper.make_tensor_value_info("observation", kinds.DOUBLE, [sizes[0]]),
-            helper.make_tensor_value_info("period", kinds.INT64, []),
-        ]
-        result = [helper.make_tensor_value_info("action", kinds.DOUBLE, [sizes[1]])]
-        graph = helper.make_graph(self.nodes, "controller", given, result, self.constants)
+        given, results = (
+            [
+                helper.make_tensor_value_info(
+                    each, kinds.INT64 if each == "period" else kinds.DOUBLE, shape
+                )
+                for each, shape in pairs
+            ]
+            for pairs in (inputs, outputs)
+        )
+        graph = helper.make_graph(self.nodes, name, given, results, self.constants)
         operators = [helper.make_opsetid("", OPERATORS)]
         model = helper.make_model(graph, opset_imports=operators, producer_name="kernelmdp")
         model.ir_version = FILE_FORMAT
@@ -234,6 +248,32 @@ def _interpolated(graph: OnnxGraph, table: ControllerTable, state: str, row: str
     return graph.add("MatMul", weights, _read(graph, table, row, corners))
 
 
+def _network(graph: OnnxGraph, table: ControllerTable, state: str, row: str) -> str:
+    law, parts = table.law, [state]
+    if "angular" in law:
+        angles = graph.add("Mul", state, law["angular"])
+        plain = graph.add("Where", law["angular"] > 0, graph.add("Cos", angles), state)
+        sines = graph.add("Gather", graph.add("Sin", angles), np.flatnonzero(law["angular"]))
+        parts = [plain, sines]
+    width = len(table.inputs.low) + np.count_nonzero(law.get("angular", 0))
+    if width < law["weights0"].shape[1]:
+        # The row of a network is its period.
+        period = graph.add("Reshape", graph.cast(row, "DOUBLE"), np.array([1]))
+        parts.append(graph.add("Div", period, np.array([float(table.horizon)])))
+    values, layer = graph.add("Concat", *parts, axis=0), 0
+    while True:
+        product = graph.add("MatMul", law[f"weights{layer}"].astype(float), values)
+        values = graph.add("Add", product, law[f"biases{layer}"].astype(float))
+        layer += 1
+        if f"weights{layer}" not in law:
+            break
+        values = graph.add("Tanh", values)
+    if "choices" not in law:
+        return values
+    best = graph.add("ArgMax", values, axis=0, keepdims=0)
+    return graph.add("Gather", law["choices"].astype(float), best)
+
+
 def _place(graph: OnnxGraph, table: ControllerTable, state: str) -> str:
     """The position of the state in units of the spacing, from the first node on."""
     return graph.add("Div", graph.add("Sub", state, table.law["first"]), table.law["spacing"])
@@ -259,4 +299,5 @@ _LAWS = {
     "points": _points,
     "nearest": _nearest,
     "interpolated": _interpolated,
+    "network": _network,
 }

@@ -1,4 +1,4 @@
-"""What is lost by a table instead of the policy itself: differences of actions and of returns."""
+"""What is lost by an export that is not exact: differences of actions and of returns."""
 
 import dataclasses
 from typing import Any
@@ -22,21 +22,22 @@ PERIODS, STATES = 10, 100
 
 
 @dataclasses.dataclass(frozen=True)
-class TabulationLoss:
-    """How an exported table differs from the policy that ``predict`` follows.
+class ExportLoss:
+    """How an exported table or network differs from the policy that ``predict`` follows.
 
     Attributes:
         measured: Whether it was measured. An exact controller loses nothing.
         mean_difference: Mean difference of actions, as a share of the action space.
         largest_difference: The largest difference of an action, as the same share.
-        in_model: Return of the policy minus that of the table in the learned model, mean over
+        in_model: Return of the policy minus that of the export in the learned model, mean over
             episodes from past starts.
         in_model_error: The standard error of that mean.
         in_truth: The same in the true MDP; NaN where it is unknown.
         in_truth_error: The standard error of that mean.
         value: The return of the policy in the learned model, to compare the loss with.
+        of: What the export is, "table" or "network".
 
-    >>> print(TabulationLoss())
+    >>> print(ExportLoss())
     exactly that of predict
     """
 
@@ -48,15 +49,16 @@ class TabulationLoss:
     in_truth: float = 0.0
     in_truth_error: float = 0.0
     value: float = float("nan")
+    of: str = "table"
 
     def __str__(self) -> str:
         if not self.measured:
             return "exactly that of predict"
-        if self.largest_difference == 0:
+        if self.largest_difference == 0 and self.in_model == 0:
             return f"actions equal those of predict at {PERIODS * STATES:,} states"
         text = (
             f"actions differ from predict by {self.mean_difference:.2g} of their range on average, "
-            f"at most {self.largest_difference:.2g}; the table loses {self.in_model:.3g} ± "
+            f"at most {self.largest_difference:.2g}; the {self.of} loses {self.in_model:.3g} ± "
             f"{self.in_model_error:.2g} of a return of {self.value:.4g} in the learned model"
         )
         if np.isnan(self.in_truth):
@@ -64,7 +66,7 @@ class TabulationLoss:
         return f"{text}, and {self.in_truth:.3g} ± {self.in_truth_error:.2g} in the true one"
 
 
-def tabulation_loss(policy: Policy, table: Policy, agent: Any) -> TabulationLoss:
+def export_loss(policy: Policy, table: Policy, agent: Any) -> ExportLoss:
     """Compare a table with the policy that it was made of.
 
     Args:
@@ -80,13 +82,13 @@ def tabulation_loss(policy: Policy, table: Policy, agent: Any) -> TabulationLoss
     differences = action_differences(policy, table, problem.states, problem.horizon)
     low, high = problem.actions.extent
     shares = differences / np.maximum(high - low, 1e-12)
-    value, loss, error = _return_loss(agent.careful_mdp(), policy, table, starts)
+    value, loss, error = return_loss(agent.careful_mdp(), policy, table, starts)
     truth, truth_error = float("nan"), float("nan")
     true_mdp = getattr(agent.task, "mdp", None)
     if isinstance(true_mdp, MDP):
-        truth, truth_error = _return_loss(true_mdp, policy, table, starts)[1:]
+        truth, truth_error = return_loss(true_mdp, policy, table, starts)[1:]
     numbers = (float(shares.mean()), float(shares.max()), loss, error, truth, truth_error, value)
-    return TabulationLoss(True, *numbers)
+    return ExportLoss(True, *numbers)
 
 
 def action_differences(
@@ -122,14 +124,42 @@ def _actions(policy: Policy, states: jax.Array, period: jax.Array) -> jax.Array:
     return policy.actions(states, period)
 
 
-def _return_loss(
-    mdp: MDP, policy: Policy, table: Policy, starts: jax.Array
+def return_loss(
+    mdp: MDP, policy: Policy, exported: Policy, starts: jax.Array
 ) -> tuple[float, float, float]:
-    """The return of a policy, how much less a table earns, and the error of that loss."""
+    """Compare the returns of two policies from the same starts, with the same noise.
+
+    Args:
+        mdp: The MDP that both are played in.
+        policy: One policy.
+        exported: The other one.
+        starts: The first states, (n, m).
+
+    Returns:
+        The mean return of the first policy, how much less the other one earns on average, and the
+        standard error of that.
+    """
     returns = [
         np.asarray(rollout(mdp, each, starts, key=jax.random.key(0))[2]).sum(axis=0)
-        for each in (policy, table)
+        for each in (policy, exported)
     ]
-    losses = returns[0] - returns[1]
-    error = float(losses.std(ddof=1)) / EPISODES**0.5
-    return float(returns[0].mean()), float(losses.mean()), error
+    return (float(returns[0].mean()), *mean_loss(*returns))
+
+
+def mean_loss(
+    returns: Float[np.ndarray, " n"], exported: Float[np.ndarray, " n"]
+) -> tuple[float, float]:
+    """Compute how much less an export earns, and the standard error of that.
+
+    Args:
+        returns: Returns of the policy, (n,).
+        exported: Returns of the export in the same episodes, (n,).
+
+    Returns:
+        The mean difference and its error.
+
+    >>> mean_loss(np.array([2.0, 4.0]), np.array([1.0, 1.0]))
+    (2.0, 1.0)
+    """
+    losses = returns - exported
+    return float(losses.mean()), float(losses.std(ddof=1)) / len(losses) ** 0.5
