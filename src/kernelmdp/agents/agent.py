@@ -7,28 +7,25 @@ continues as if it had never stopped.
 
 import abc
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
+from kernelmdp.agents.agent_files import AgentFiles
 from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
 from kernelmdp.agents.evidence import evidence_of
 from kernelmdp.agents.promise import Promise, promise_of
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
-from kernelmdp.agents.saving import description_of, export_agent, load_agent, save_agent
 from kernelmdp.agents.system import checked_state
-from kernelmdp.agents.told_logs import read_tables, tell_tables
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.controllers import Controller
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
-from kernelmdp.logs import LogColumns, LogReport, Table
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.constraints import require_allowed
 from kernelmdp.mdp.episode import checked_step, recorded_episode
@@ -42,7 +39,7 @@ from kernelmdp.planners.registry import constrained
 from kernelmdp.types import ArrayLike, Key, Observation
 
 
-class Agent(abc.ABC):
+class Agent(AgentFiles):
     """An agent that learns a controller episode by episode. Use one of its subclasses.
 
     Args:
@@ -204,7 +201,7 @@ class Agent(abc.ABC):
             visited_states=self.planner.visited_states(self.problem),
         )
 
-    def after_episode(self, episode: Episode) -> None:  # noqa: B027  (most agents keep no record)
+    def after_episode(self, episode: Episode) -> None:
         """Take note of how an episode went that was planned with ``plan``.
 
         Args:
@@ -353,51 +350,6 @@ class Agent(abc.ABC):
         ending = {"terminated": terminated, "truncated": truncated}
         episode = told_episode(*data, problem=self.problem, **ending)
         self._take(episode, self._learned(episode))
-
-    def tell_frame(
-        self,
-        frame: Table,
-        *,
-        states: str | Sequence[str],
-        actions: str | Sequence[str],
-        reward: str | None = None,
-        episode: str | None = None,
-        terminated: str | None = None,
-        learn: bool = True,
-    ) -> LogReport:
-        """Learn from a table of logged rows. If an error is raised, the agent is unchanged.
-
-        A row holds a state, the action taken in it, and its reward. The next row holds the next
-        state. Rows with missing states cut an episode, and so does the horizon.
-
-        Args:
-            frame: The table.
-            states: The columns of the state, in the order of its coordinates.
-            actions: The columns of the action.
-            reward: The column of the reward. It may be None if the reward is known.
-            episode: The column that tells episodes apart. None if all rows are one.
-            terminated: The column that is true where an episode ended by itself.
-            learn: Whether to learn. Otherwise the rows are only looked at.
-
-        Returns:
-            What is in the table: coverage, gaps, noise, delays and constant columns. Print it.
-        """
-        columns = LogColumns.of(states, actions, reward, episode, terminated)
-        return tell_tables(self, [("the table", frame)], columns, learn=learn)
-
-    def tell_csv(self, paths: Any, *, learn: bool = True, **columns: Any) -> LogReport:
-        """Learn from files of comma-separated values, with names in the first row.
-
-        Args:
-            paths: A path, or several. Every file begins a new episode.
-            learn: Whether to learn. Otherwise the files are only looked at.
-            **columns: The columns, as in ``tell_frame``.
-
-        Returns:
-            What is in the files. Print it.
-        """
-        named = {"reward": None, "episode": None, "terminated": None} | columns
-        return tell_tables(self, read_tables(paths), LogColumns.of(**named), learn=learn)
 
     def _learned(self, episode: Episode) -> Any:
         """The learner's state after an episode."""
@@ -573,71 +525,6 @@ class Agent(abc.ABC):
         """
         episodes = integer("episodes", episodes, least=1)
         return self.system.learn(self, episodes=episodes, progress=progress)
-
-    def save(self, path: object) -> None:
-        """Write the agent to a file of arrays and JSON. Such a file contains no code.
-
-        Args:
-            path: The file to write.
-        """
-        save_agent(self, path)
-
-    def export(self, path: object, **options: Any) -> Any:
-        """Write the controller of ``predict`` to a file that runs without this library.
-
-        Args:
-            path: The file. Its ending is the format: ``.c``, ``.onnx``, ``.npz`` or ``.stablehlo``;
-                of a model ``.onnx``, ``.npz`` or ``.py``.
-            **options: Options of ``kernelmdp.export.controller_of``, for tables and networks. Or
-                ``of="model"``, which writes the learned model instead of the controller.
-
-        Returns:
-            The ``Export``. Printed, it says how the file differs from ``predict``. For a model, the
-            ``PredictionModel``.
-        """
-        return export_agent(self, path, options)
-
-    def description(self) -> dict[str, Any]:
-        """Describe how the agent was made, and for which problem.
-
-        Returns:
-            The settings and the problem, as text and numbers.
-        """
-        return description_of(self)
-
-    @classmethod
-    def load(
-        cls,
-        path: object,
-        *,
-        task: object = None,
-        agent: "type[Agent] | None" = None,
-        **settings: Any,
-    ) -> "Agent":
-        """Load an agent from the file that ``save`` wrote.
-
-        Args:
-            path: The file.
-            task: The task. Needed when the agent was made for an object and not for a name.
-            agent: The class of the agent. Needed when it is not a registered one.
-            **settings: Settings that a file cannot hold, such as a reward function, a kernel
-                without a text form, or a planner of your own class. An error names those missing.
-
-        Returns:
-            The agent. It continues as if it had never stopped.
-
-        Raises:
-            CheckpointError: If the file is not a saved agent, or one for another problem.
-            ArgumentError: If the task, the class or a setting is missing.
-
-        >>> import os, tempfile, kernelmdp as km
-        >>> agent = km.GPUCRL("riverswim", seed=3)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     agent.save(os.path.join(folder, "agent.kmdp"))
-        ...     km.GPUCRL.load(os.path.join(folder, "agent.kmdp")).seed
-        3
-        """
-        return load_agent(cls, path, task=task, agent=agent, settings=settings)
 
     # Private methods.
 

@@ -68,20 +68,20 @@ def tell_tables(
             raise ArgumentError(name, f"{count} columns", ", ".join(chosen))
     if columns.reward is None and problem.reward is None:
         raise ArgumentError("reward", "a column, as the agent does not know the reward", None)
-    pieces, told = [], []
+    pieces, episodes = [], []
     for source, frame in tables:
         columns.require(frame, source)
         for number, piece in enumerate(logged_episodes(frame, columns, horizon=problem.horizon)):
             pieces.append(piece)
             if learn:
-                told.append(_told(problem, piece, f"{source}, piece {number + 1}"))
+                episodes.append(_told(problem, piece, f"{source}, piece {number + 1}"))
     if not pieces:
         raise ArgumentError("rows", "two rows in a row with state and action", "none")
     axes = [axis for axis in problem.unbounded if axis < spaces.states.dimension]
     report = LogReport.of(
         pieces, columns.states, columns.actions, spaces.states, spaces.actions, axes
     )
-    for episode in told:
+    for episode in episodes:
         agent.replay(episode)
     return report
 
