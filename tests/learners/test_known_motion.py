@@ -95,38 +95,43 @@ def test_weights_divide_the_noise():
     assert posterior.count == 25
 
 
-@pytest.mark.parametrize("forgetting", [2, 0.5])
+@pytest.mark.parametrize("forgetting", [2, 0.5, 0.99])
 def test_fixed_kernels_forget(forgetting):
-    """Remembered episodes count as rows with larger noise in a dense regression."""
-    agents = {
-        name: km.PSRL("rkhs", seed=0, forgetting=value)
-        for name, value in (("all", 0), ("forgets", forgetting))
-    }
-    agents["all"].learn(7, progress=False)
-    history = agents["all"].history
-    for episode in history:
-        agents["forgets"].replay(episode)
-    state, problem = agents["forgets"].state, agents["forgets"].problem
-    weights = age_weights(np.arange(7)[::-1], forgetting)
+    """Old episodes count as rows with larger noise in a dense regression of the motion."""
+    plain = km.PSRL("rkhs", seed=0)
+    plain.learn(6, progress=False)
+    agent = km.PSRL("rkhs", seed=0, forgetting=forgetting)
+    for episode in plain.history:
+        agent.replay(episode)
+    problem, history = agent.problem, plain.history
+    weights = age_weights(np.arange(6)[::-1], forgetting)
     points = np.concatenate([np.asarray(e.points) for e in history])
-    rewards = np.concatenate([np.asarray(e.rewards) for e in history])
+    outcomes = np.concatenate([np.asarray(e.outcomes)[:, 0] for e in history])
     per_row = np.repeat(weights, problem.horizon)
     used = per_row > 0
     z = np.asarray(problem.points.spread_points(8))[:8]
-    gram = np.asarray(problem.reward_kernel(points[used], points[used]))
-    noise = problem.noise_variances[0] / per_row[used]
-    across = np.asarray(problem.reward_kernel(z, points[used]))
-    mean = across @ np.linalg.solve(gram + np.diag(noise), rewards[used])
-    np.testing.assert_allclose(state.beliefs.predict_reward(jnp.asarray(z))[0], mean, atol=2e-3)
-    assert len(state.recent) == int(np.sum(weights > 0))
-    assert "forgotten" in str(agents["forgets"].coverage) or not agents["forgets"].coverage
+    kernel = problem.transition_kernel.parts()[0]
+    gram, across = np.asarray(kernel(points, points)), np.asarray(kernel(z, points))
+    noise = problem.noise_variances[1] / per_row[used]
+    offset = 0.0 if problem.offset == "zero" else points[:, 0]
+    targets = ((outcomes - offset) / problem.scale[0])[used]
+    matrix = gram[np.ix_(used, used)] + np.diag(noise)
+    mean = across[:, used] @ np.linalg.solve(matrix, targets)
+    posterior = agent.beliefs.transition
+    np.testing.assert_allclose(np.asarray(posterior.predict(z)[0])[:, 0], mean, atol=5e-3)
+    # Rewards are as without forgetting.
+    ours, theirs = (each.beliefs.predict_reward(jnp.asarray(z)) for each in (agent, plain))
+    np.testing.assert_allclose(ours[0], theirs[0], atol=1e-6)
+    np.testing.assert_allclose(posterior.noise_variance, plain.beliefs.transition.noise_variance)
+    assert not agent.coverage.covered
 
 
 @pytest.mark.filterwarnings("ignore::kernelmdp.errors.ApproximationWarning")
 def test_fitted_kernels_forget():
     agent = km.Greedy(cart_problem(), reward=reward, forgetting=2, seed=0)
     drive(agent, 4, gain=0.2)
-    assert len(agent.state.data) == 2 * H
+    assert int(agent.state.data.used.sum()) == 2 * H
+    assert len(agent.state.data.reward_rows[0]) == 4 * H
     drive(agent, 2, seed=5, gain=0.1)
     z = np.array([[0.0, 0.0, 1.0]])
     change = float(np.asarray(agent.beliefs.predict_state(jnp.asarray(z))[0])[0, 1])

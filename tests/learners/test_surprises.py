@@ -49,7 +49,7 @@ def test_a_collision_is_left_out_and_avoided(learned):
     assert 1 <= len(hit) <= 3
     assert excluded[hit].all()
     assert excluded.sum() <= 6 * len(hit)  # and up to five steps after each
-    points, residuals = state.data.motion_rows(state.trend)
+    points, residuals = state.data.motion_rows(state.trend, state.data.used)
     assert len(points) == len(residuals) == len(state.data) - excluded.sum()
 
 

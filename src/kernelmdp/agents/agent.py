@@ -39,7 +39,7 @@ from kernelmdp.planners.registry import constrained
 from kernelmdp.types import ArrayLike, Key, Observation
 
 
-class Agent(AgentFiles):
+class Agent(AgentFiles, abc.ABC):
     """An agent that learns a controller episode by episode. Use one of its subclasses.
 
     Args:

@@ -117,9 +117,9 @@ class AgentConfig(Settings):
     )
     forgetting: float = setting(
         0.0,
-        "For a plant that changes: the number of last episodes that are learned from (1 or more), "
-        "or the share of its weight that an episode loses with each later one (below 1). 0 keeps "
-        "everything.",
+        "For a plant that changes: the share of its weight that an episode loses with each later "
+        "one (below 1), or the number of last episodes whose motion is learned from (1 or more). "
+        "0 forgets nothing. Rewards are not forgotten.",
     )
 
     pessimism: float | None = setting(

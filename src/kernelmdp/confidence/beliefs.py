@@ -151,21 +151,6 @@ class Beliefs(Module):
             self, **{name: learned[name].advanced(*advances[name]) for name in learned}
         )
 
-    def with_noise_times(self, factor: float) -> "Beliefs":
-        """Change the noise variances with which the next data count.
-
-        Args:
-            factor: By how much they are multiplied. 2 makes a row count half.
-
-        Returns:
-            The beliefs. What was learned stays the same.
-        """
-        posteriors = {
-            name: replace_fields(each, noise_variance=each.noise_variance * factor)
-            for name, each in self.learned.items()
-        }
-        return replace_fields(self, **posteriors)
-
     def cache_at(self, points: ArrayLike, *, limit: int, moments: bool = False) -> "Beliefs":
         """Cache feature values at points that are evaluated often, such as those of a grid.
 

@@ -14,7 +14,7 @@ from kernelmdp.domains import Box, join
 from kernelmdp.gp.fitting import fitting_blocks
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_settings import FittedSettings
-from kernelmdp.learners.forgetting import age_weights
+from kernelmdp.learners.forgetting import FIT_WEIGHT, age_weights
 from kernelmdp.learners.known_increments import known_increments
 from kernelmdp.learners.survival_limits import survival_limits
 from kernelmdp.mdp import Episode, Problem, state_action
@@ -94,7 +94,7 @@ class FittedData(Module):
         longer = self.with_history([episode])
         if excluded is not None:
             flags = np.concatenate([self.excluded, excluded[self.problem.warm_up :]])
-            longer = dataclasses.replace(longer, excluded=flags[len(flags) - len(longer) :])
+            longer = dataclasses.replace(longer, excluded=flags)
         m, outcomes = self.problem.states.dimension, np.asarray(episode.outcomes)
         states = np.concatenate([np.asarray(episode.points)[:, :m], outcomes])
         outside = self.box.distance_outside(states)[:, list(self.problem.unbounded)]
@@ -141,11 +141,11 @@ class FittedData(Module):
             episodes=np.concatenate([self.episodes, numbers]),
             episode_count=count,
         )
-        return longer.rows(longer.weights > 0)
+        return longer
 
     @property
     def weights(self) -> Float[np.ndarray, " n"]:
-        """The weight of each row: 1, or less in episodes that are being forgotten, (n,)."""
+        """The weight of each row in regressions of the motion: less where it is forgotten, (n,)."""
         return age_weights(self.episode_count - 1 - self.episodes, self.problem.forgetting)
 
     def __len__(self) -> int:
@@ -189,21 +189,32 @@ class FittedData(Module):
         key = self.rows_key(len(self))
         return fitting_blocks(points, targets, most=most, blocks=blocks, key=key)
 
+    @property
+    def used(self) -> Bool[np.ndarray, " n"]:
+        """The rows that regressions of the motion use, (n,)."""
+        return ~self.excluded & (self.weights > 0)
+
+    @property
+    def fitted(self) -> Bool[np.ndarray, " n"]:
+        """The rows that kernels of the motion are fitted to, (n,)."""
+        return ~self.excluded & (self.weights >= FIT_WEIGHT)
+
     def motion_rows(
-        self, trend: Float[np.ndarray, "d1 m"]
+        self, trend: Float[np.ndarray, "d1 m"], chosen: Bool[np.ndarray, " n"]
     ) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, "k p"]]:
         """Return points and residuals for the regression of the motion.
 
         Args:
             trend: The linear trend of the residuals: a row of levels, then d rows of slopes.
+            chosen: Which rows: ``used`` or ``fitted``.
 
         Returns:
-            The points that are not excluded, (k, d), and the residuals of the p learned coordinates
-            less the trend in units of ``scale``, (k, p).
+            The points, (k, d), and the residuals of the p learned coordinates less the trend in
+            units of ``scale``, (k, p).
         """
-        points = self.points[~self.excluded]
+        points = self.points[chosen]
         line = trend[0][None, :] + points @ trend[1:]
-        residuals = (self.residuals[~self.excluded] - line) / self.scale[None, :]
+        residuals = (self.residuals[chosen] - line) / self.scale[None, :]
         return points, residuals[:, self.learned]
 
     @property
@@ -239,15 +250,6 @@ class FittedData(Module):
             np.concatenate([self.points, absorbing]),
             np.concatenate([self.rewards, np.zeros(len(absorbing))]),
         )
-
-    @property
-    def reward_weights(self) -> Float[np.ndarray, " k"]:
-        """The weights of the rows of ``reward_rows``. Rows added at terminal states have theirs."""
-        weights, missing = self.weights, len(self.reward_rows[0]) - len(self)
-        if missing <= 0:
-            return weights[~self._small_terminal_rewards] if missing else weights
-        terminal = weights[self.ended]
-        return np.concatenate([weights, np.repeat(terminal, missing // len(terminal))])
 
     @property
     def outcomes(self) -> Float[np.ndarray, "n m"]:

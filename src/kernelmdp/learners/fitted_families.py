@@ -37,7 +37,7 @@ def dynamics_family(data: FittedData, trend: Float[np.ndarray, "d1 m"]) -> Kerne
         change = prior_changes(problem)[learned] / data.scale[learned]
         sizes = np.maximum(problem.prior_error * change, data.settings.minimum_scale)
     if len(data):
-        sizes = np.sqrt(np.mean(data.motion_rows(trend)[1] ** 2, axis=0))
+        sizes = np.sqrt(np.mean(data.motion_rows(trend, data.fitted)[1] ** 2, axis=0))
         least = np.full(len(sizes), data.settings.minimum_scale)
         # A prior model that was right so far may be wrong elsewhere.
         change = np.sqrt(np.mean(data.increments**2, axis=0)) / data.scale

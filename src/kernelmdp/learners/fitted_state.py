@@ -101,18 +101,15 @@ class FittedState(Module):
         reward: Any = data.problem.reward
         if reward is None:
             x, y = data.reward_rows
-            weights = data.reward_weights
-            reward = _posterior(
-                data, reward_family(data), self.reward_logs, x, y[:, None], True, weights
-            )
-        rows, motion = data.motion_rows(self.trend), self.motion
+            reward = _posterior(data, reward_family(data), self.reward_logs, x, y[:, None], True)
+        rows, motion = data.motion_rows(self.trend, data.used), self.motion
         transition = _posterior(
             data,
             self.dynamics_family,
             self.dynamics_logs,
             *rows,
             scalar=False,
-            weights=data.weights[~data.excluded],
+            weights=data.weights[data.used],
             layout=self._layout,
         )
         level, slopes = motion.spread(self.trend[:1, data.learned])[0], self._slopes

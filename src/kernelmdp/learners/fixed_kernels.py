@@ -13,7 +13,7 @@ from kernelmdp.gp import Posterior, posterior
 from kernelmdp.gp.engine import Engine
 from kernelmdp.gp.mean_functions import ConstantMean, as_mean
 from kernelmdp.kernels import Kernel, OutputKernel
-from kernelmdp.learners.forgetting import age_weights
+from kernelmdp.learners.forgetting import LEAST_WEIGHT, age_weights
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import Module, replace_fields
@@ -26,8 +26,9 @@ class FixedState(Module):
     Attributes:
         beliefs: Posteriors of reward and transition.
         problem: The problem that is learned.
-        prior: The beliefs before all data, where old episodes are forgotten; else None.
-        recent: The episodes that are remembered there, the newest one last.
+        prior: The beliefs from episodes whose weight no longer changes, where old episodes are
+            forgotten; else None.
+        recent: The later episodes there, the newest one last.
     """
 
     beliefs: Beliefs
@@ -93,18 +94,23 @@ class FixedKernels(Learner):
         return replace_fields(state, beliefs=after)
 
     def _forgetting(
-        self, state: FixedState, prior: Beliefs, episodes: tuple[Episode, ...]
+        self, state: FixedState, oldest: Beliefs, episodes: tuple[Episode, ...]
     ) -> FixedState:
-        """Learn remembered episodes from the prior: the older one is, the noisier it counts."""
+        """Learn again from the episodes whose weights still change, or from those in a window."""
         weights = age_weights(np.arange(len(episodes))[::-1], state.problem.forgetting)
-        recent = tuple(e for e, weight in zip(episodes, weights, strict=True) if weight > 0)
-        beliefs = prior
-        for episode, weight in zip(recent, weights[weights > 0], strict=True):
-            targets = state.problem.transition_noise.embed(episode.outcomes)
-            data = episode.points, episode.rewards, targets
-            beliefs = beliefs.with_noise_times(1 / weight).condition(*data)
-            beliefs = beliefs.with_noise_times(weight)
-        return replace_fields(state, beliefs=beliefs, recent=recent)
+        settled = int(np.sum((weights <= LEAST_WEIGHT) & (weights > 0)))
+        for episode in episodes[:settled]:
+            oldest = _with_weight(state.problem, oldest, episode, LEAST_WEIGHT)
+        beliefs = oldest
+        recent = episodes[settled:]
+        for episode, weight in zip(recent, weights[settled:], strict=True):
+            beliefs = _with_weight(state.problem, beliefs, episode, weight)
+        if state.problem.forgetting >= 1:  # what leaves the window tells of rewards only
+            left = int(np.sum(weights == 0))
+            for episode in recent[:left]:
+                oldest = _with_weight(state.problem, oldest, episode, 0.0)
+            recent = recent[left:]
+        return replace_fields(state, beliefs=beliefs, prior=oldest, recent=recent)
 
     def mean(self, state: FixedState) -> MDP:
         return state.problem.mdp(state.beliefs.mean())
@@ -161,6 +167,17 @@ class FixedKernels(Learner):
 
     def beliefs(self, state: FixedState) -> Beliefs:
         return state.beliefs
+
+
+def _with_weight(problem: Problem, beliefs: Beliefs, episode: Episode, weight: float) -> Beliefs:
+    """Condition on an episode, whose transitions have a weight. Rewards are not forgotten."""
+    targets = problem.transition_noise.embed(episode.outcomes)
+    data = episode.points, episode.rewards, targets
+    if weight == 0:
+        return replace_fields(beliefs, reward=beliefs.condition(*data).reward)
+    heavier = replace_fields(beliefs, transition=beliefs.transition.with_noise_times(1 / weight))
+    after = heavier.condition(*data)
+    return replace_fields(after, transition=after.transition.with_noise_times(weight))
 
 
 def _engines(beliefs: Beliefs) -> dict[str, Engine]:

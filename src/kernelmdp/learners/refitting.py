@@ -65,7 +65,7 @@ def fitted_state(state: FittedState, *, thorough: bool = True) -> FittedState:
         blocks, search = data.blocks(*rows), settings.search
         return fitted_law(family, prior, *blocks, law, thorough=thorough, config=search)
 
-    motion = data.motion_rows(state.trend)
+    motion = data.motion_rows(state.trend, data.fitted)
     dynamics = fitted(state.dynamics_family, settings.dynamics_prior, motion, state.dynamics_law)
     reward, family = state.reward_law, reward_family(data)
     if data.problem.reward is None:
@@ -95,7 +95,7 @@ def _trend(state: FittedState) -> Float[np.ndarray, "d1 m"]:
     periodic axes, nor along a measured cost.
     """
     data, settings = state.data, state.data.settings
-    points, residuals = data.points[~data.excluded], data.residuals[~data.excluded]
+    points, residuals = data.points[data.fitted], data.residuals[data.fitted]
     n, d = points.shape
     if not state.fitted_at or n < settings.trend_rows * (d + 1):
         return np.zeros_like(state.trend)

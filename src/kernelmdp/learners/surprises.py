@@ -82,7 +82,7 @@ def warn_if_changed(
         warnings.warn(
             f"the plant seems to have changed: an episode is {deviations:.0f} standard deviations "
             f"from its predictions, before that at most {recent.max():.1f}; if changes last, "
-            "forgetting=5 learns from the last five episodes only",
+            "forgetting=0.5 gives old episodes less and less weight",
             ApproximationWarning,
             stacklevel=4,
         )
