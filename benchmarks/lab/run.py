@@ -69,7 +69,7 @@ def make(study: str, system: str, variant: str) -> tuple[gymnasium.Env, dict]:
         settings["prior_model"] = systems.rough_model(system)
     if study == "drift":
         env = systems.Weaker(env, WEARS)
-        settings["forgetting"] = 4 if variant == "forgets" else 0
+        settings["forgetting"] = 0.7 if variant == "forgets" else 0
     return env, settings
 
 
