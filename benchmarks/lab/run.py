@@ -9,7 +9,8 @@ hidden   Pendulum-v1 and CartPole-v1 without velocities and history=2, beside th
 delay    a tank whose pump acts two steps late, with delay=2, beside the one without a delay
 prior    six plants with a model that is 30 % wrong in its parameters, beside none; rewards known
 learned  the same with rewards learned: the first episode is then random, with a model too
-drift    a DC motor and a tank whose gain halves after ten episodes, with and without forgetting
+drift    a DC motor and a tank whose gain halves after ten episodes, with and without forgetting,
+         beside those that are weak from the beginning
 lags     whether the warning of a missing past is given, on systems with and without one
 """
 
@@ -48,7 +49,7 @@ def variants(study: str) -> list[tuple[str, str]]:
     if study in ("prior", "learned"):
         return list(itertools.product(systems.WRONG, ["none", "rough"]))
     if study == "drift":
-        return list(itertools.product(["dc-motor", "coupled-tanks"], ["keeps", "forgets"]))
+        return list(itertools.product(["dc-motor", "coupled-tanks"], ["worn", "keeps", "forgets"]))
     return [*((name, "full") for name in OBSERVED), *((name, "hidden") for name in systems.HIDDEN)]
 
 
@@ -68,7 +69,8 @@ def make(study: str, system: str, variant: str) -> tuple[gymnasium.Env, dict]:
     if variant == "rough":
         settings["prior_model"] = systems.rough_model(system)
     if study == "drift":
-        env = systems.Weaker(env, WEARS)
+        # "worn" is weak from the beginning: what can be reached after the change.
+        env = systems.Weaker(env, 0 if variant == "worn" else WEARS)
         settings["forgetting"] = 0.7 if variant == "forgets" else 0
     return env, settings
 
