@@ -86,7 +86,7 @@ def exporter(ending: str) -> Callable[..., Any]:
 
 def _write_model(ending: str, agent: Any, path: object, **options: Any) -> PredictionModel:
     if ending not in MODELS:
-        raise ArgumentError("of", f"'controller' for {ending!r}", "model")
+        raise ArgumentError("of", f"'controller' for {ending!r}", repr("model"))
     for name, value in options.items():
         raise ArgumentError(name, "None, as a model has no options", value)
     model = prediction_model(agent)

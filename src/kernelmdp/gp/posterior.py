@@ -321,17 +321,6 @@ class Posterior(Module):
             engines = _with_cache_of(_with_cached_moments(engines), engines)
         return replace_fields(self, engines=engines)
 
-    def with_noise_times(self, factor: float) -> "Posterior":
-        """Change the noise variance with which the next data count. The rest stays the same.
-
-        Args:
-            factor: By how much it is multiplied. 2 makes a row count half.
-
-        Returns:
-            The posterior.
-        """
-        return replace_fields(self, noise_variance=self.noise_variance * factor)
-
     def without_cache(self) -> "Posterior":
         """Return the same posterior without its cache.
 

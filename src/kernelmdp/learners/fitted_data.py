@@ -97,7 +97,7 @@ class FittedData(Module):
             longer = dataclasses.replace(longer, excluded=flags)
         m, outcomes = self.problem.states.dimension, np.asarray(episode.outcomes)
         states = np.concatenate([np.asarray(episode.points)[:, :m], outcomes])
-        outside = self.box.distance_outside(states)[:, list(self.problem.unbounded)]
+        outside = self.box.distance_outside(states)[:, _open_axes(self.problem)]
         if len(self.points) and not (outside > 0).any():
             return longer
         states = np.concatenate([longer.points[:, :m], outcomes])
@@ -388,10 +388,17 @@ class FittedData(Module):
         return (low + high) / 2
 
 
+def _open_axes(problem: Problem) -> list[int]:
+    """The axes of the state whose bounds are provisional, or infinite."""
+    low, high = problem.states.bounds
+    endless = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
+    return sorted({*problem.unbounded, *endless.tolist()})
+
+
 def _bounding_box(problem: Problem, states: Float[np.ndarray, "n m"], margin: float) -> Box:
     """The state space. Axes without bounds span the visited states and a margin."""
     low, high = (end.copy() for end in problem.states.bounds)
-    for axis in problem.unbounded:
+    for axis in _open_axes(problem):
         values = states[:, axis] if len(states) else np.array([-1.0, 1.0])
         if axis in problem.measured:
             # Plans must see costs beyond a limit before there were any.

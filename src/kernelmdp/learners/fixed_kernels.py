@@ -175,9 +175,14 @@ def _with_weight(problem: Problem, beliefs: Beliefs, episode: Episode, weight: f
     data = episode.points, episode.rewards, targets
     if weight == 0:
         return replace_fields(beliefs, reward=beliefs.condition(*data).reward)
-    heavier = replace_fields(beliefs, transition=beliefs.transition.with_noise_times(1 / weight))
+    heavier = replace_fields(beliefs, transition=_with_noise_times(beliefs.transition, 1 / weight))
     after = heavier.condition(*data)
-    return replace_fields(after, transition=after.transition.with_noise_times(weight))
+    return replace_fields(after, transition=_with_noise_times(after.transition, weight))
+
+
+def _with_noise_times(posterior: Posterior, factor: float) -> Posterior:
+    """Change the noise variance with which the next rows count. With 2, a row counts half."""
+    return replace_fields(posterior, noise_variance=posterior.noise_variance * factor)
 
 
 def _engines(beliefs: Beliefs) -> dict[str, Engine]:

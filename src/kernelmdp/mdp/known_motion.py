@@ -30,6 +30,7 @@ class KnownMotion(Module):
         ignored: Coordinates of points on which no learned motion depends.
         is_prior: Whether f tells more than that the state stays, or goes on moving as it does.
 
+    >>> import jax.numpy as jnp
     >>> clock = KnownMotion(lambda z: z[:, :2] + jnp.array([[0.0, 1.0]]), 2, learned=(0,))
     >>> clock.mixing(np.ones(2)).tolist(), clock(jnp.array([[5.0, 3.0, 0.0]])).tolist()
     ([[1.0], [0.0]], [[5.0, 4.0]])
@@ -82,6 +83,7 @@ def increments_learned(dimension: int) -> KnownMotion:
     Returns:
         The motion.
 
+    >>> import jax.numpy as jnp
     >>> increments_learned(1)(jnp.array([[0.5, 1.0]])).tolist()
     [[0.5]]
     """

@@ -29,6 +29,8 @@ def with_memory(problem: Problem, memory: Memory) -> Problem:
     Raises:
         ArgumentError: If a cost is measured.
 
+    >>> from kernelmdp.domains import Box
+    >>> from kernelmdp.mdp.memory import Memory
     >>> heater = Problem.from_spaces(states=Box([10], [40]), actions=Box([0], [1]), horizon=30)
     >>> slow = with_memory(heater, Memory(heater.states, heater.actions, 30, delay=2))
     >>> slow.coordinates, slow.motion_inputs
