@@ -11,12 +11,12 @@ class LagConfig:
 
     Attributes:
         periods: How many periods back it looks.
-        error: Errors below this share of the change of the state are not tested. A model that is
-            still being learned has such errors. A missing velocity leaves far more.
-        share: The share of the mean square error that the past must explain. Chance explains a few
-            hundredths of it.
+        error: Coordinates that are predicted, or follow from the present, with errors below this
+            share of their change are not tested. A missing velocity leaves far larger ones.
+        share: The share of the mean square error that the past must explain.
         gain: How much more of it a longer lag must explain than a shorter one.
-        rows: Rows needed for each coefficient of a regression, to tell it from chance.
+        rows: Rows of the last two episodes that are looked at. The time grows with their cube.
+        least_rows: Fewer rows tell nothing.
 
     >>> LagConfig().periods
     3
@@ -26,10 +26,11 @@ class LagConfig:
     error: float = 0.2
     share: float = 0.3
     gain: float = 0.1
-    rows: int = 5
+    rows: int = 200
+    least_rows: int = 20
 
     def __post_init__(self) -> None:
-        for name in ("periods", "rows"):
+        for name in ("periods", "rows", "least_rows"):
             integer(name, getattr(self, name), least=1)
         for name in ("error", "share", "gain"):
             positive_number(name, getattr(self, name))

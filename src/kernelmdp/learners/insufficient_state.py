@@ -5,16 +5,20 @@ velocity is missing, the last change does. If actions take effect later, an earl
 """
 
 import dataclasses
+import itertools
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from kernelmdp.errors import ApproximationWarning
+from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_state import FittedState, PredictedEpisode
+from kernelmdp.learners.left_out import left_out_errors
 from kernelmdp.mdp import Episode
 
-#: Number of last episodes that must tell the same. One may have been led by chance.
+#: Number of last episodes that are looked at. One may not have gone everywhere.
 EPISODES = 2
 
 
@@ -41,7 +45,7 @@ class Explanation:
         if self.setting == "history":
             what, value = "changes of the state", self.lag + 1
         return (
-            f"the {what} of {before} explain {self.share:.0%} of the error of the model: "
+            f"the {what} of {before} explain {100 * self.share:.0f} % of the error of the model: "
             f"try {self.setting}={value}"
         )
 
@@ -68,27 +72,38 @@ def with_prediction(
 def missing_past(state: FittedState) -> Explanation | None:
     """Look for an earlier change of the state, or action, that explains the errors of the model.
 
-    The changes of the last episodes are regressed on the present state and action and on what was
-    predicted before they were learned, and then on an earlier change or action too. Coordinates
-    with small errors are not tested: they are those of a model that is still being learned.
+    The changes of the last episodes are regressed on the present, which is state, action and what
+    was predicted. Then they are regressed on an earlier change or action too. Both regressions
+    predict rows that were left out, so that a past that only adds coefficients explains nothing.
+
+    Coordinates are left out if their predictions, or the regression on the present, have small
+    errors. The first are known, and the second depend on the present.
 
     Args:
         state: The learner's state.
 
     Returns:
-        The best explanation that holds in each of the last episodes, or None.
+        The best explanation, or None.
     """
     config, memory = state.data.settings.lags, state.data.problem.memory
     if len(state.predicted) < EPISODES:
         return None
+    rows = _Rows.of(state)
+    if len(rows.moves) < config.least_rows or not rows.moves.shape[1]:
+        return None
+    without = left_out_errors(rows.moves, rows.present, rows.predicted)
+    large = np.sqrt(without) > config.error * rows.usual
+    if not large.any():
+        return None
     best: Explanation | None = None
-    for lag in range(1, config.periods + 1):
-        for setting in ("history", "delay"):
-            share = min(_explained(state, each, setting, lag) for each in state.predicted)
-            # A longer memory must explain clearly more.
-            least = config.share if best is None else best.share + config.gain
-            if share >= least:
-                best = Explanation(setting, lag, share)
+    for lag, setting in itertools.product(range(1, config.periods + 1), ("history", "delay")):
+        past = rows.earlier(setting, lag)
+        with_past = left_out_errors(rows.moves, rows.present, rows.predicted, past)
+        share = float(np.max((1 - with_past / np.maximum(without, 1e-300))[large]))
+        # A longer memory must explain clearly more.
+        least = config.share if best is None else best.share + config.gain
+        if share >= least:
+            best = Explanation(setting, lag, share)
     if best is None or memory is None:
         return best
     # The state tells some of the past already.
@@ -114,39 +129,72 @@ def with_lag_warning(state: FittedState) -> FittedState:
     return dataclasses.replace(state, lag_warning=named)
 
 
-def _explained(state: FittedState, episode: PredictedEpisode, setting: str, lag: int) -> float:
-    """The largest share of what the present leaves unexplained that the past explains.
+class _Rows(NamedTuple):
+    """Rows of the last episodes, with what was before them.
 
-    It is 0 if errors are small, or rows are few. Shares are corrected for the number of
-    coefficients.
+    Attributes:
+        moves: Changes of the learned coordinates whose predictions were wrong, (n, p).
+        usual: Root mean squares of these changes, (p,).
+        present: What the motion depends on, (n, d). Angles are cosines and sines.
+        predicted: The changes that were predicted, (n, p).
+        changes: The changes of the state 1, 2, … periods before, (periods, n, m).
+        actions: The actions 1, 2, … periods before, (periods, n, q).
     """
-    problem, config = state.data.problem, state.data.settings.lags
-    m = problem.states.dimension if problem.memory is None else problem.memory.observed
-    sizes, usual = (
-        np.sqrt(np.mean(each**2, axis=0))
-        for each in (episode.errors, episode.increments[:, state.data.learned])
-    )
-    large = sizes > config.error * usual
-    actions = episode.points[:, problem.states.dimension :]
-    earlier = (episode.increments[:, :m] if setting == "history" else actions)[:-lag]
-    # What was predicted is among the regressors: it may be wrong in shape, or in size.
-    moves = episode.increments[:, state.data.learned]
-    inputs = episode.points[:, list(problem.motion_inputs)]
-    present = np.concatenate([inputs, moves - episode.errors], axis=1)[lag:]
-    n, d, k = len(present), present.shape[1] + 1, earlier.shape[1]
-    if n < config.rows * (d + k) or not large.any():
-        return 0.0
-    ones = np.ones((n, 1))
-    without, with_past = (
-        np.sum(_residual(moves[lag:, large], ones, *columns) ** 2, axis=0)
-        for columns in ((present,), (present, earlier))
-    )
-    ratio = with_past / np.maximum(without, 1e-300) * (n - d) / (n - d - k)
-    return float(np.max(1 - ratio))
+
+    moves: Float[np.ndarray, "n p"]
+    usual: Float[np.ndarray, " p"]
+    present: Float[np.ndarray, "n d"]
+    predicted: Float[np.ndarray, "n p"]
+    changes: Float[np.ndarray, "k n m"]
+    actions: Float[np.ndarray, "k n q"]
+
+    @classmethod
+    def of(cls, state: FittedState) -> "_Rows":
+        """Take rows from the last episodes, spread over each of them."""
+        data, config = state.data, state.data.settings.lags
+        problem, lags = data.problem, range(1, config.periods + 1)
+        m, learned = problem.states.dimension, data.learned
+        observed = m if problem.memory is None else problem.memory.observed
+        parts = []
+        for points, increments, errors in state.predicted:
+            last = len(points) - 1
+            each = np.linspace(config.periods, last, config.rows // EPISODES).astype(int)
+            rows = np.unique(each[each >= config.periods])
+            changes = [increments[rows - lag, :observed] for lag in lags]
+            actions = [points[rows - lag, m:] for lag in lags]
+            parts.append(
+                (points[rows], increments[rows], errors[rows], np.array(changes), np.array(actions))
+            )
+        points, increments, errors = (np.concatenate([p[j] for p in parts]) for j in range(3))
+        usual, sizes = (
+            np.sqrt(np.mean(each**2, axis=0)) if len(each) else np.zeros(len(learned))
+            for each in (increments[:, learned], errors)
+        )
+        wrong = sizes > config.error * usual
+        moves = increments[:, learned][:, wrong]
+        return cls(
+            moves=moves,
+            usual=usual[wrong],
+            present=_present(data, points),
+            predicted=moves - errors[:, wrong],
+            changes=np.concatenate([p[3] for p in parts], axis=1),
+            actions=np.concatenate([p[4] for p in parts], axis=1),
+        )
+
+    def earlier(self, setting: str, lag: int) -> Float[np.ndarray, "n k"]:
+        """Return the changes or actions of an earlier period."""
+        return (self.changes if setting == "history" else self.actions)[lag - 1]
 
 
-def _residual(errors: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """What is left of errors after a linear regression on columns of any units."""
-    design = np.concatenate(columns, axis=1)
-    design = design / np.maximum(np.abs(design).max(axis=0), 1e-300)
-    return errors - design @ np.linalg.lstsq(design, errors, rcond=1e-10)[0]
+def _present(data: FittedData, points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+    """The coordinates on which the learned motion depends. Angles are cosines and sines."""
+    low, high = data.bounds
+    columns = []
+    for axis in data.problem.motion_inputs:
+        values = points[:, axis]
+        if axis in data.box.periodic:
+            angles = 2 * np.pi * values / (high[axis] - low[axis])
+            columns += [np.cos(angles), np.sin(angles)]
+        else:
+            columns.append(values)
+    return np.stack(columns, axis=1)
