@@ -11,11 +11,16 @@ class LagConfig:
 
     Attributes:
         periods: How many periods back it looks.
-        error: Coordinates that are predicted, or follow from the present, with errors below this
-            share of their change are not tested. A missing velocity leaves far larger ones.
-        share: The share of the mean square error that the past must explain.
+        error: Coordinates that were predicted with errors below this share of their change are not
+            tested.
+        share: The share of the mean square error of a regression on the present that the past must
+            explain. Noise is explained by nothing.
+        sure_share: The same where the errors of this regression are below ``error``. Then they may
+            be its own, and in systems without a missing past up to 0.75 was explained by chance.
+            A missing velocity or delay explained at least 0.97.
+        least_error: Errors of the regression below this share of the change are not looked at.
         gain: How much more of it a longer lag must explain than a shorter one.
-        rows: Rows of the last two episodes that are looked at. The time grows with their cube.
+        rows: Rows of the last episodes that are looked at. The time grows with their cube.
         least_rows: Fewer rows tell nothing.
 
     >>> LagConfig().periods
@@ -24,7 +29,9 @@ class LagConfig:
 
     periods: int = 3
     error: float = 0.2
-    share: float = 0.3
+    share: float = 0.5
+    sure_share: float = 0.9
+    least_error: float = 0.02
     gain: float = 0.1
     rows: int = 200
     least_rows: int = 20
@@ -32,7 +39,7 @@ class LagConfig:
     def __post_init__(self) -> None:
         for name in ("periods", "rows", "least_rows"):
             integer(name, getattr(self, name), least=1)
-        for name in ("error", "share", "gain"):
+        for name in ("error", "share", "sure_share", "least_error", "gain"):
             positive_number(name, getattr(self, name))
 
 

@@ -18,7 +18,7 @@ from kernelmdp.learners.fitted_state import FittedState, PredictedEpisode
 from kernelmdp.learners.left_out import left_out_errors
 from kernelmdp.mdp import Episode
 
-#: Number of last episodes that are looked at. One may not have gone everywhere.
+#: Least number of last episodes that are looked at. One may not have gone everywhere.
 EPISODES = 2
 
 
@@ -66,7 +66,11 @@ def with_prediction(
     points, first = np.asarray(episode.points), state.data.problem.warm_up
     increments = np.asarray(episode.outcomes) - points[:, : state.data.problem.states.dimension]
     newest = PredictedEpisode(points[first:], increments[first:], errors[first:])
-    return dataclasses.replace(state, predicted=(*state.predicted, newest)[-EPISODES:])
+    kept, rows = [*state.predicted, newest], state.data.settings.lags.rows
+    # Short episodes are kept until there are enough rows.
+    while len(kept) > EPISODES and sum(len(e.points) for e in kept[1:]) >= rows:
+        kept.pop(0)
+    return dataclasses.replace(state, predicted=tuple(kept))
 
 
 def missing_past(state: FittedState) -> Explanation | None:
@@ -76,8 +80,8 @@ def missing_past(state: FittedState) -> Explanation | None:
     was predicted. Then they are regressed on an earlier change or action too. Both regressions
     predict rows that were left out, so that a past that only adds coefficients explains nothing.
 
-    Coordinates are left out if their predictions, or the regression on the present, have small
-    errors. The first are known, and the second depend on the present.
+    Coordinates that were predicted well are left out. Where the regression on the present has small
+    errors too, the past must explain nearly all of them: they may be errors of the regression.
 
     Args:
         state: The learner's state.
@@ -92,16 +96,19 @@ def missing_past(state: FittedState) -> Explanation | None:
     if len(rows.moves) < config.least_rows or not rows.moves.shape[1]:
         return None
     without = left_out_errors(rows.moves, rows.present, rows.predicted)
-    large = np.sqrt(without) > config.error * rows.usual
-    if not large.any():
+    sizes = np.sqrt(without) / rows.usual
+    required = np.where(sizes > config.error, config.share, config.sure_share)
+    tested = sizes > config.least_error
+    if not tested.any():
         return None
     best: Explanation | None = None
     for lag, setting in itertools.product(range(1, config.periods + 1), ("history", "delay")):
         past = rows.earlier(setting, lag)
         with_past = left_out_errors(rows.moves, rows.present, rows.predicted, past)
-        share = float(np.max((1 - with_past / np.maximum(without, 1e-300))[large]))
+        shares = np.where(tested, 1 - with_past / np.maximum(without, 1e-300), -np.inf)
+        share, axis = float(np.max(shares)), int(np.argmax(shares))
         # A longer memory must explain clearly more.
-        least = config.share if best is None else best.share + config.gain
+        least = required[axis] if best is None else best.share + config.gain
         if share >= least:
             best = Explanation(setting, lag, share)
     if best is None or memory is None:
@@ -158,7 +165,7 @@ class _Rows(NamedTuple):
         parts = []
         for points, increments, errors in state.predicted:
             last = len(points) - 1
-            each = np.linspace(config.periods, last, config.rows // EPISODES).astype(int)
+            each = np.linspace(config.periods, last, config.rows // len(state.predicted)).astype(int)
             rows = np.unique(each[each >= config.periods])
             changes = [increments[rows - lag, :observed] for lag in lags]
             actions = [points[rows - lag, m:] for lag in lags]
