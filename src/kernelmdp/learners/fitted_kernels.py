@@ -115,7 +115,7 @@ class FittedKernels(Learner):
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
         settings, before, problem = self.settings, state.data, state.data.problem
         excluded, thorough = None, True
-        if len(before) and len(episode) > 1:
+        if len(before) and len(episode) > problem.warm_up + 1:
             squares = squared_deviations(state, episode)
             thorough = not max(squares.state, squares.reward) <= settings.refit_contradiction
             errors, deviations = prediction_errors(self.mean(state), episode), squares.state**0.5
@@ -132,6 +132,8 @@ class FittedKernels(Learner):
             numbers = [[errors.one_step, errors.rollout, deviations, prior]]
             state = dataclasses.replace(state, errors=np.concatenate([state.errors, numbers]))
         data = before.with_episode(episode, excluded)
+        if not len(data):  # shorter than the memory
+            return dataclasses.replace(state, data=data)
         refit_at = state.fitted_at + max(
             settings.refit_rows, settings.refit_growth * state.fitted_at
         )
