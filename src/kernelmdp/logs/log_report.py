@@ -125,7 +125,8 @@ class LogReport:
             if self.outside[j]:
                 text += f", {self.outside[j]} values outside of its axis"
             if name in self.delays:
-                text += f", actions act {self.delays[name]} steps later: try delay="
+                steps = "1 step" if self.delays[name] == 1 else f"{self.delays[name]} steps"
+                text += f", actions act {steps} later: try delay="
                 text += str(self.delays[name])
             lines.append(text)
         return "\n".join(lines)
