@@ -232,6 +232,16 @@ def test_schedules_are_seen_ahead():
         agent.schedule(reference=jump + 1.0)
 
 
+def test_schedules_are_saved(tmp_path):
+    settings = {"reward": reward, "known": {"wind": np.zeros(H + 1)}}
+    agent = km.Greedy(cart_problem(("position", "wind")), seed=0, **settings)
+    agent.schedule(wind=np.linspace(0.0, 1.0, H + 1))
+    agent.save(tmp_path / "agent.kmdp")
+    loaded = km.load(tmp_path / "agent.kmdp", task=cart_problem(("position", "wind")), **settings)
+    seen, saved = (each.state.motion.function.function.schedules for each in (loaded, agent))
+    np.testing.assert_array_equal(seen, saved)
+
+
 def test_tables_of_schedules_change_by_episode():
     problem = cart_problem(("position", "wind"))
     table = np.stack([np.full(H + 1, 0.5), np.full(H + 1, -0.5)])

@@ -72,15 +72,17 @@ def tell_tables(
     if columns.reward is None and problem.reward is None:
         raise ArgumentError("reward", "a column, as the agent does not know the reward", None)
     past = 0 if problem.memory is None else problem.memory.past_actions
-    pieces, episodes, horizon = [], [], problem.horizon
+    pieces: list[LoggedEpisode] = []
+    episodes, horizon = [], problem.horizon
     for source, frame in tables:
         columns.require(frame, source)
         pieces += logged_episodes(frame, columns, horizon=horizon)
-        told = logged_episodes(frame, columns, horizon=horizon, past=past) if learn else ()
-        episodes += [
-            _told(problem, piece, past, f"{source}, piece {number}")
-            for number, piece in enumerate(told, 1)
-        ]
+        if learn:
+            with_past = logged_episodes(frame, columns, horizon=horizon, past=past)
+            episodes += [
+                _told(problem, piece, past, f"{source}, piece {number}")
+                for number, piece in enumerate(with_past, 1)
+            ]
     if not (episodes if learn else pieces):
         rows = past + 2 if learn else 2
         missing = "state and action" + (

@@ -179,6 +179,22 @@ def with_known_motion(
     return dataclasses.replace(problem, motion=motion, prior_error=prior_error)
 
 
+def scheduled_values(motion: KnownMotion) -> dict[str, Float[np.ndarray, " H1"]]:
+    """Return the schedules of a motion.
+
+    Args:
+        motion: The motion.
+
+    Returns:
+        Values at the times 0 to H, by the name of the coordinate.
+    """
+    prior = getattr(motion.function, "function", None)
+    if not isinstance(prior, PriorMotion):
+        return {}
+    rows = np.asarray(prior.schedules)
+    return {prior.names[j]: row for j, row in zip(prior.scheduled, rows, strict=True)}
+
+
 def with_schedules(motion: KnownMotion, schedules: Mapping[str, Any], horizon: int) -> KnownMotion:
     """Replace schedules, such as a reference that differs from episode to episode.
 
@@ -193,17 +209,17 @@ def with_schedules(motion: KnownMotion, schedules: Mapping[str, Any], horizon: i
     Raises:
         ArgumentError: If a coordinate has no schedule.
     """
-    prior = getattr(motion.function, "function", None)
-    scheduled = () if not isinstance(prior, PriorMotion) else prior.scheduled
-    names = [prior.names[j] for j in scheduled] if isinstance(prior, PriorMotion) else []
-    for name in schedules:
-        if name not in names:
-            expected = f"coordinates with a schedule ({', '.join(names) or 'there are none'})"
-            raise ArgumentError("known", expected, repr(name))
-    rows = np.array(prior.schedules)  # type: ignore[union-attr]
+    table = scheduled_values(motion)
     for name, values in schedules.items():
-        space, axis = motion.function.memory.states, prior.names.index(name)
-        rows[names.index(name)] = checked_schedule(name, values, horizon, space, axis)
+        if name not in table:
+            expected = f"coordinates with a schedule ({', '.join(table) or 'there are none'})"
+            raise ArgumentError("known", expected, repr(name))
+        function: Any = motion.function  # schedules are those of states with a clock
+        space, axis = function.memory.states, function.function.names.index(name)
+        table[name] = checked_schedule(name, values, horizon, space, axis)
+    if not table:
+        return motion
+    rows = np.stack(list(table.values()))
     return eqx.tree_at(lambda each: each.function.function.schedules, motion, jnp.asarray(rows))
 
 
