@@ -70,7 +70,8 @@ docs: $(VENV)/.docs
 	! grep -rlE '<(script|img|link)[^>]+(src|href)="https?:' site  # nothing comes from the network
 
 # The pictures of README and site are committed, small; this draws them again, in some ten minutes.
-EXAMPLES := regret table lqr bandit pendulum_v1 pricing ask_tell safe_oven
+EXAMPLES := regret table lqr bandit pendulum_v1 pricing ask_tell safe_oven data_logger \
+    reference_tracking
 figures: $(VENV)/.installed
 	for name in point kernels inside; do $(VENV)/bin/python docs/figures/$$name.py || exit 1; done
 	for name in $(EXAMPLES); do \

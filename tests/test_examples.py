@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = {
     "ask_tell.py": (("--episodes", "1"), "batch 1: return"),
     "bandit.py": (("--episodes", "2"), "for the best"),
+    "data_logger.py": (("--episodes", "1"), "the controller ends at 1.0"),
     "learn_a_function.py": ((), "certified"),
     "lqr.py": (("--episodes", "1", "--env", "lqr-1d"), "certainty-equivalence  regret"),
     "pendulum_v1.py": (
@@ -20,6 +21,7 @@ EXAMPLES = {
     ),
     "pricing.py": (("--episodes", "1", "--agents", "psrl"), "optimum 6.33"),
     "safe_oven.py": (("--episodes", "2"), "violations 0"),
+    "reference_tracking.py": (("--episodes", "2"), "never seen in training: return -"),
     "regret.py": (("--episodes", "1"), "covered by the confidence sets of Theorem 1"),
     "swing_up.py": (("--episodes", "1", "--smooth", "--agents", "psrl"), "optimum of 276"),
     "table.py": (("--episodes", "1"), "dirichlet-psrl regret"),

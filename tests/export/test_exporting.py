@@ -99,7 +99,10 @@ def test_the_loss_is_that_of_the_table():
 def test_the_description_says_what_is_needed(exported, tmp_path):
     agent, options, export = exported
     agent.export(tmp_path / "controller.npz", **options)
-    description = NumpyController.load(tmp_path / "controller.npz").description
+    controller = NumpyController.load(tmp_path / "controller.npz")
+    description = controller.description
+    with pytest.raises(ValueError, match="observation: expected"):
+        controller(np.zeros(len(description["inputs"]) + 1))
     assert description["task"] == agent.problem.name
     assert description["agent"] == "greedy"
     assert description["version"] == km.__version__

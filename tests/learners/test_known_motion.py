@@ -228,6 +228,18 @@ def test_schedules_are_seen_ahead():
     assert np.abs(follow(falling) - falling[:-1]).sum() < 2.0
     with pytest.raises(ArgumentError, match="schedule"):
         agent.schedule(x=jump)
+    with pytest.raises(ArgumentError, match="from -1 to 1"):
+        agent.schedule(reference=jump + 1.0)
+
+
+def test_schedules_are_saved(tmp_path):
+    settings = {"reward": reward, "known": {"wind": np.zeros(H + 1)}}
+    agent = km.Greedy(cart_problem(("position", "wind")), seed=0, **settings)
+    agent.schedule(wind=np.linspace(0.0, 1.0, H + 1))
+    agent.save(tmp_path / "agent.kmdp")
+    loaded = km.load(tmp_path / "agent.kmdp", task=cart_problem(("position", "wind")), **settings)
+    seen, saved = (each.state.motion.function.function.schedules for each in (loaded, agent))
+    np.testing.assert_array_equal(seen, saved)
 
 
 def test_tables_of_schedules_change_by_episode():
@@ -249,15 +261,22 @@ def test_tables_of_schedules_change_by_episode():
     [
         ({"known": {"speed": lambda s, a: s[0]}}, "coordinates among"),
         ({"known": {"position": [1.0, 2.0]}}, "times 0 to 25"),
-        ({"known": {"position": lambda s, a: s}}, "next state"),
-        ({"prior_model": lambda s, a: s[:1]}, "next state"),
+        ({"known": {"position": lambda s, a: s}}, "one number"),
+        ({"prior_model": lambda s, a: s[:1]}, "next state of 2 numbers"),
         ({"prior_model": lambda s, a: np.log(-1.0 - 0 * s)}, "next state"),
         ({"prior_model": lambda s, a: jnp.log(-1.0 + 0 * s)}, "finite"),
         ({"prior_model": ([[1.0]], [[1.0]])}, "matrices"),
         ({"prior_model": 3}, "function of"),
         ({"prior_error": -1.0}, "at least 0"),
         ({"forgetting": -1}, "at least 0"),
-        ({"forgetting": 2.5}, "forgetting"),
+        ({"forgetting": 2.5}, "a share below 1, or a whole number"),
+        ({"known": "everything"}, "by the name of their coordinate"),
+        ({"known": {"position": np.full(H + 1, 99.0)}}, "from -9 to 9"),
+        ({"known": {"position": np.array([np.zeros(H + 1), np.full(H + 1, np.nan)])}}, "finite"),
+        ({"prior_model": lambda s, a: {"speed": s[0]}}, "among position, velocity, got 'speed'"),
+        ({"prior_model": lambda s, a: {"velocity": s}}, "one number"),
+        ({"prior_model": lambda s, a: None}, "2 numbers, got None"),
+        ({"prior_model": lambda s, a: {}[0]}, "next state"),
         ({"history": 2, "update": "step"}, "'episode'"),
         ({"forgetting": 2, "update": "step"}, "'episode'"),
         (
@@ -269,6 +288,34 @@ def test_tables_of_schedules_change_by_episode():
 def test_bad_knowledge_is_refused(settings, message):
     with pytest.raises(ArgumentError, match=message):
         km.Greedy(cart_problem(), reward=reward, seed=0, **settings)
+
+
+def test_bad_memories_are_refused():
+    for settings, message in (
+        ({"delay": H}, "below the horizon"),
+        ({"history": 2, "planner": "grid"}, "'mpc' with history"),
+        ({"history": 2, "learner": "fixed"}, "kernel='auto'"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            km.Greedy(cart_problem(), reward=reward, seed=0, **settings)
+    with pytest.raises(ArgumentError, match="no bounds"):
+        km.Greedy("lqr-1d", history=2, seed=0)
+    agent = km.Greedy(position_problem(), history=2, seed=0)
+    with pytest.raises(ArgumentError, match="observation of one number"):
+        agent.ask([0.0, 1.0])
+    with pytest.raises(ArgumentError, match="different names"):
+        cart_problem(("x", "x"))
+
+
+def test_an_episode_shorter_than_the_memory_teaches_nothing():
+    agent = km.Greedy(position_problem(), history=3, seed=0)
+    agent.tell(np.zeros((3, 1)), np.zeros((2, 1)), np.zeros(2), truncated=True)
+    assert len(agent.state.data) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        hidden_velocity(agent, episodes=1)
+        agent.tell(np.zeros((3, 1)), np.zeros((2, 1)), np.zeros(2), truncated=True)
+    assert agent.episode == 3
 
 
 def test_fixed_kernels_refuse_what_they_do_not_use():

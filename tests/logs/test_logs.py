@@ -19,7 +19,7 @@ def problem():
 
 
 def agent(**settings):
-    return km.Greedy(problem(), planner=km.GridPlanner(21, 5), seed=0, **settings)
+    return km.Greedy(problem(), **{"planner": km.GridPlanner(21, 5), "seed": 0} | settings)
 
 
 def log(rows=60, delay=0, noise=0.0, seed=0):
@@ -110,6 +110,19 @@ def test_delays_are_found(delay):
     assert (f"try delay={delay}" in str(report)) == bool(delay)
 
 
+@pytest.mark.parametrize("delay", [0, 2])
+def test_a_velocity_that_is_not_measured_is_no_delay(delay):
+    """Also where the same action is held for several steps."""
+    rng = np.random.default_rng(3)
+    pump, level, speed = np.repeat(rng.uniform(-1, 1, 40), 5), [0.0], 0.0
+    for t in range(len(pump) - 1):
+        speed += 0.1 * (2 * (pump[t - delay] if t >= delay else 0.0) - speed)
+        level.append(level[-1] + 0.1 * speed)
+    frame = pd.DataFrame({"level": level, "pump": pump, "profit": 0.0})
+    report = agent().tell_frame(frame, **COLUMNS, learn=False)
+    assert report.delays == ({"level": delay} if delay else {})
+
+
 def test_noise_bounds_and_constants_are_found():
     frame = log(2000, noise=0.2)
     frame["pump"] = 0.5
@@ -125,7 +138,7 @@ def test_noise_bounds_and_constants_are_found():
     ("changes", "message"),
     [
         ({"states": "height"}, "names among level, pump, profit"),
-        ({"states": ["level", "pump"]}, "1 columns"),
+        ({"states": ["level", "pump"]}, "one column"),
         ({"reward": None}, "does not know the reward"),
         ({"reward": "note"}, "numbers"),
     ],
@@ -139,13 +152,90 @@ def test_bad_columns_are_refused(changes, message):
         agent().tell_frame(frame, **COLUMNS | changes)
 
 
+def test_each_row_of_a_cut_log_has_its_own_past():
+    """Where the horizon cuts a log, past actions are those of the log and not zeros."""
+    frame, learned = log(60, delay=2), agent(delay=2)
+    learned.tell_frame(frame, **COLUMNS)
+    starts = [0, H, 2 * H]
+    for start, episode in zip(starts, learned.history, strict=True):
+        first = max(start, 2)  # nothing is known of what was done before the log
+        stop = min(start + H, 59)
+        assert len(episode) == stop - first
+        rows = np.arange(first, stop)
+        pump = frame["pump"].to_numpy()
+        expected = np.stack([frame["level"].to_numpy()[rows], pump[rows - 1], pump[rows - 2]], 1)
+        np.testing.assert_array_equal(episode.states[:-1], expected)
+
+
+def test_logs_of_agents_with_a_clock_begin_at_0():
+    problem = km.Problem.from_spaces(
+        states=km.Box([-2.0, -2.0], [2.0, 2.0]),
+        actions=km.Box([-1.0], [1.0]),
+        horizon=H,
+        coordinates=("level", "wanted"),
+    )
+    learned = km.Greedy(problem, known={"wanted": np.zeros(H + 1)}, delay=1, seed=0)
+    frame = log(45).assign(wanted=0.5)
+    learned.tell_frame(frame, states=["level", "wanted"], actions="pump", reward="profit")
+    for episode in learned.history:
+        np.testing.assert_array_equal(episode.states[:, -1], np.arange(len(episode) + 1))
+
+
+def test_pieces_shorter_than_the_memory_are_left_out():
+    learned, frame = agent(history=4, planner="mpc"), log(30)
+    frame.loc[3, "level"] = np.nan
+    learned.tell_frame(frame, **COLUMNS)
+    assert [len(each) for each in learned.history] == [17, 5]
+    with pytest.raises(ArgumentError, match="at least 5 consecutive rows"):
+        learned.tell_frame(frame[:3], **COLUMNS)
+
+
+def test_text_that_is_a_number_is_read():
+    as_text, as_numbers = agent(), agent()
+    as_text.tell_frame(log().astype({"level": str}), **COLUMNS)
+    as_numbers.tell_frame(log(), **COLUMNS)
+    np.testing.assert_allclose(as_text.history[1].states, as_numbers.history[1].states)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("level,pump,profit\n0.1,0,0\nsilent,0,0\n", "numbers .* 'silent' in row 2"),
+        ("level;pump;profit\n0,1;0;0\n", "names among level;pump;profit"),
+        ("level,pump,profit\n", "at least 2 consecutive rows"),
+        ("level,pump,profit\n,,\n,,\n", "at least 2 consecutive rows"),
+        ("", "comma-separated"),
+        ("level,pump,profit,over\n0,0,0,no\n0,0,0,no\n", "true or false .* 'no' in row 1"),
+        ("level,pump,profit,run\n0,0,0,a\n0,0,0,\n", "a value in rows with a state .* row 2"),
+    ],
+)
+def test_bad_files_are_refused(text, message, tmp_path):
+    path, learned = tmp_path / "log.csv", agent()
+    path.write_text(text)
+    labels = {"terminated": "over"} if "over" in text else {}
+    labels |= {"episode": "run"} if "run" in text else {}
+    with pytest.raises(ArgumentError, match=message):
+        learned.tell_csv(path, **COLUMNS, **labels)
+    assert learned.episode == 0
+
+
+def test_what_is_no_table_is_refused():
+    twice = pd.concat([log(), log()[["level"]]], axis=1)
+    for frame, message in (([[1.0]], "a data frame"), (twice, "'level' twice")):
+        with pytest.raises(ArgumentError, match=message):
+            agent().tell_frame(frame, **COLUMNS)
+    for paths in ([], None, 3):
+        with pytest.raises(ArgumentError, match="paths"):
+            agent().tell_csv(paths, **COLUMNS)
+
+
 def test_nothing_is_learned_from_a_bad_log(tmp_path):
     learned, frame = agent(), log()
     frame.loc[45, "level"] = 9.0  # beyond the state space, in the third piece
     with pytest.raises(ArgumentError, match="the table, piece 3"):
         learned.tell_frame(frame, **COLUMNS)
     assert learned.episode == 0
-    with pytest.raises(ArgumentError, match="two rows in a row"):
+    with pytest.raises(ArgumentError, match="2 consecutive rows"):
         learned.tell_frame(log(1), **COLUMNS)
     with pytest.raises(ArgumentError, match="comma-separated"):
         learned.tell_csv(tmp_path / "missing.csv", **COLUMNS)

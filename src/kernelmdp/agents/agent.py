@@ -30,7 +30,7 @@ from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.mdp.constraints import require_allowed
 from kernelmdp.mdp.episode import checked_step, recorded_episode
 from kernelmdp.mdp.policy import Policy
-from kernelmdp.mdp.prior_motion import has_tables, schedules_of
+from kernelmdp.mdp.schedules import has_tables, schedules_of
 from kernelmdp.mdp.told_data import told_episode, user_policy
 from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.random_keys import episode_key
@@ -298,7 +298,7 @@ class Agent(AgentFiles, abc.ABC):
             require_allowed(self.problem.violation, "first_state", self._start)
         if self._plan is None:
             if self._follows_schedules:
-                self.schedule(**schedules_of(self.config.known, self.episode, self.problem.horizon))
+                self.schedule(**schedules_of(self.config.known, self.episode, self.problem))
             self._plan = next_plan(self, key=episode_key(self.seed, self.episode))
         return user_policy(self.problem, self._plan.policy)
 

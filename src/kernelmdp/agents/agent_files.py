@@ -47,19 +47,33 @@ class AgentFiles:
         columns = LogColumns.of(states, actions, reward, episode, terminated)
         return tell_tables(self, [("the table", frame)], columns, learn=learn)
 
-    def tell_csv(self, paths: Any, *, learn: bool = True, **columns: Any) -> LogReport:
+    def tell_csv(
+        self,
+        paths: Any,
+        *,
+        states: str | Sequence[str],
+        actions: str | Sequence[str],
+        reward: str | None = None,
+        episode: str | None = None,
+        terminated: str | None = None,
+        learn: bool = True,
+    ) -> LogReport:
         """Learn from files of comma-separated values, with names in the first row.
 
         Args:
             paths: A path, or several. Every file begins a new episode.
+            states: The columns of the state, in the order of its coordinates.
+            actions: The columns of the action.
+            reward: The column of the reward. It may be None if the reward is known.
+            episode: The column that tells episodes apart. None if all rows of a file are one.
+            terminated: The column that is true where an episode ended by itself.
             learn: Whether to learn. Otherwise the files are only looked at.
-            **columns: The columns, as in ``tell_frame``.
 
         Returns:
             What is in the files. Print it.
         """
-        named = {"reward": None, "episode": None, "terminated": None} | columns
-        return tell_tables(self, read_tables(paths), LogColumns.of(**named), learn=learn)
+        columns = LogColumns.of(states, actions, reward, episode, terminated)
+        return tell_tables(self, read_tables(paths), columns, learn=learn)
 
     def save(self, path: object) -> None:
         """Write the agent to a file of arrays and JSON. Such a file contains no code.

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -18,8 +19,9 @@ from kernelmdp.mdp.constraint_parsing import named_coordinates
 from kernelmdp.mdp.measured_cost import COST, OfInputs
 from kernelmdp.mdp.memory import Memory
 from kernelmdp.mdp.model import reward_values
-from kernelmdp.mdp.prior_motion import needs_clock, with_known_motion
+from kernelmdp.mdp.prior_motion import with_known_motion
 from kernelmdp.mdp.safe_problem import with_safety
+from kernelmdp.mdp.schedules import needs_clock
 from kernelmdp.numerics.checks import choice, integer, require_finite
 from kernelmdp.planners.risk_budget import RiskBudget
 from kernelmdp.settings import Settings, setting
@@ -165,10 +167,15 @@ class AgentConfig(Settings):
         integer("delay", self.delay, least=0)
         for name in ("prior_error", "forgetting"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ArgumentError(name, "a finite number of at least 0", value)
-        if self.forgetting >= 1:
-            integer("forgetting", self.forgetting, least=1)
+            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not (is_number and math.isfinite(value) and value >= 0):
+                raise ArgumentError(name, "a finite number of at least 0", repr(value))
+        if self.forgetting >= 1 and self.forgetting != int(self.forgetting):
+            expected = "a share below 1, or a whole number of episodes"
+            raise ArgumentError("forgetting", expected, self.forgetting)
+        if self.known is not None and not isinstance(self.known, Mapping):
+            expected = "functions or schedules by the name of their coordinate"
+            raise ArgumentError("known", expected, repr(self.known))
         if self.first_episode is not None:
             choice("first_episode", self.first_episode, ("random", "smooth", "prior", "fallback"))
         if self.kernel not in (None, "auto"):

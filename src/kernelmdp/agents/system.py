@@ -220,6 +220,11 @@ def checked_state(
     m = problem.states.dimension
     array = array if complete else first_state(problem, array)
     if array.shape != (m,):
-        raise ShapeError(argument, f"a state of {m} numbers", f"shape {array.shape}")
+        expected = f"a state of {m} numbers"
+        if problem.memory is not None and not complete:
+            k = problem.memory.observed
+            seen = "one number" if k == 1 else f"{k} numbers"
+            expected = f"an observation of {seen}, or {expected}"
+        raise ShapeError(argument, expected, f"shape {array.shape}")
     require_finite(argument, array)
     return array

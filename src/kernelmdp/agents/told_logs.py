@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.errors import ArgumentError, KernelMDPError
-from kernelmdp.logs import LogColumns, LogReport, Table, logged_episodes
+from kernelmdp.logs import LogColumns, LoggedEpisode, LogReport, Table, logged_episodes
 from kernelmdp.mdp import Episode, Problem
 from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.told_data import told_episode
@@ -30,11 +30,13 @@ def read_tables(paths: Any) -> list[tuple[str, Table]]:
     import pandas as pd  # only here: its import takes half a second
 
     several = isinstance(paths, Sequence) and not isinstance(paths, str | bytes)
+    if several and not paths:
+        raise ArgumentError("paths", "a file, or several", "none")
     tables = []
     for path in paths if several else [paths]:
         try:
             tables.append((pathlib.Path(path).name, pd.read_csv(path)))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             reason = " ".join(str(error).split())
             raise ArgumentError("paths", "files of comma-separated values", reason) from None
     return tables
@@ -65,18 +67,28 @@ def tell_tables(
         ("actions", columns.actions, spaces.actions.dimension),
     ):
         if len(chosen) != count:
-            raise ArgumentError(name, f"{count} columns", ", ".join(chosen))
+            expected = "one column" if count == 1 else f"{count} columns"
+            raise ArgumentError(name, expected, ", ".join(map(str, chosen)))
     if columns.reward is None and problem.reward is None:
         raise ArgumentError("reward", "a column, as the agent does not know the reward", None)
-    pieces, episodes = [], []
+    past = 0 if problem.memory is None else problem.memory.past_actions
+    pieces: list[LoggedEpisode] = []
+    episodes, horizon = [], problem.horizon
     for source, frame in tables:
         columns.require(frame, source)
-        for number, piece in enumerate(logged_episodes(frame, columns, horizon=problem.horizon)):
-            pieces.append(piece)
-            if learn:
-                episodes.append(_told(problem, piece, f"{source}, piece {number + 1}"))
-    if not pieces:
-        raise ArgumentError("rows", "two rows in a row with state and action", "none")
+        pieces += logged_episodes(frame, columns, horizon=horizon)
+        if learn:
+            with_past = logged_episodes(frame, columns, horizon=horizon, past=past)
+            episodes += [
+                _told(problem, piece, past, f"{source}, piece {number}")
+                for number, piece in enumerate(with_past, 1)
+            ]
+    if not (episodes if learn else pieces):
+        rows = past + 2 if learn else 2
+        missing = "state and action" + (
+            "" if columns.reward is None else ", and the reward between"
+        )
+        raise ArgumentError("rows", f"at least {rows} consecutive rows with {missing}", "none")
     axes = [axis for axis in problem.unbounded if axis < spaces.states.dimension]
     report = LogReport.of(
         pieces, columns.states, columns.actions, spaces.states, spaces.actions, axes
@@ -86,12 +98,17 @@ def tell_tables(
     return report
 
 
-def _told(problem: Problem, piece: Any, where: str) -> Episode:
-    """The episode of a piece. Errors say where it is from."""
+def _told(problem: Problem, piece: LoggedEpisode, past: int, where: str) -> Episode:
+    """The episode of a piece, without steps that only tell its past. Errors say where it is."""
     rewards = np.zeros(len(piece.actions)) if piece.rewards is None else piece.rewards
     ending = {"terminated": piece.terminated, "truncated": not piece.terminated}
+    states = piece.states
     try:
-        data = (piece.states, piece.actions, rewards)
+        if problem.memory is not None:
+            problem.memory.states.require_inside("states", states)
+            problem.memory.actions.require_inside("actions", piece.actions)
+            states = problem.memory.later_states(states, piece.actions, past)
+        data = (states, piece.actions[past:], rewards[past:])
         episode = told_episode(*data, problem=problem, **ending)
     except ArgumentError as error:
         raise type(error)(f"{error.argument} ({where})", error.expected, error.got) from None

@@ -81,9 +81,17 @@ class NumpyController:
 
         Returns:
             The state, (m,).
+
+        Raises:
+            ValueError: If there are more or fewer numbers.
         """
         arrays = self.arrays
-        vector = np.atleast_1d(np.asarray(observation, float)) - arrays["shift"]
+        vector = np.atleast_1d(np.asarray(observation, float))
+        names = self.description["inputs"]
+        if vector.shape != (len(names),):
+            expected = f"{len(names)} numbers ({', '.join(names)})"
+            raise ValueError(f"observation: expected {expected}, got shape {vector.shape}")
+        vector = vector - arrays["shift"]
         pairs = arrays["angle_pairs"]
         for first, second in pairs:
             vector[first] = np.arctan2(vector[second], vector[first])

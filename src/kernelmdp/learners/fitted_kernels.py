@@ -41,7 +41,7 @@ from kernelmdp.learners.refitting import refitted
 from kernelmdp.learners.surprises import surprising_steps, warn_if_changed, warn_if_surprised
 from kernelmdp.mdp import MDP, Episode, Model, Problem
 from kernelmdp.mdp.prediction_errors import prediction_errors
-from kernelmdp.mdp.prior_motion import with_schedules
+from kernelmdp.mdp.prior_motion import scheduled_values, with_schedules
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.numerics.threads import with_one_thread
 from kernelmdp.numerics.tracing import as_array
@@ -115,7 +115,7 @@ class FittedKernels(Learner):
     def update(self, state: FittedState, episode: Episode, *, key: Key) -> FittedState:
         settings, before, problem = self.settings, state.data, state.data.problem
         excluded, thorough = None, True
-        if len(before) and len(episode) > 1:
+        if len(before) and len(episode) > problem.warm_up + 1:
             squares = squared_deviations(state, episode)
             thorough = not max(squares.state, squares.reward) <= settings.refit_contradiction
             errors, deviations = prediction_errors(self.mean(state), episode), squares.state**0.5
@@ -132,6 +132,8 @@ class FittedKernels(Learner):
             numbers = [[errors.one_step, errors.rollout, deviations, prior]]
             state = dataclasses.replace(state, errors=np.concatenate([state.errors, numbers]))
         data = before.with_episode(episode, excluded)
+        if not len(data):  # shorter than the memory
+            return dataclasses.replace(state, data=data)
         refit_at = state.fitted_at + max(
             settings.refit_rows, settings.refit_growth * state.fitted_at
         )
@@ -200,6 +202,8 @@ class FittedKernels(Learner):
             "excluded": state.data.excluded,
             "box": np.stack([low, high]),
         }
+        if state.scheduled_motion is not None:
+            arrays["schedules"] = np.stack(list(scheduled_values(state.motion).values()))
         for name in LAWS:
             arrays |= {
                 f"{name}_{part}": array for part, array in vars(getattr(state, name)).items()
@@ -224,6 +228,10 @@ class FittedKernels(Learner):
             name: ParameterLaw(**{part: arrays[f"{name}_{part}"] for part in parts})
             for name in LAWS
         }
+        if "schedules" in arrays:
+            names = scheduled_values(initial.motion)
+            schedules = dict(zip(names, arrays["schedules"], strict=True))
+            initial = self.with_schedules(initial, schedules)
         return dataclasses.replace(
             initial,
             data=dataclasses.replace(

@@ -50,7 +50,10 @@ def as_learner(
     if problem.measured and not made.learns_costs:
         raise ArgumentError("learner", "'fitted', where a cost is measured", repr(made.name))
     if problem.motion is not None and not made.uses_motion:
-        expected = "'fitted', with history, delay, known or prior_model"
+        expected = (
+            "'fitted', with history, delay, known or prior_model (kernel='auto' fits kernels that "
+            "you pass)"
+        )
         raise ArgumentError("learner", expected, repr(made.name))
     if problem.forgetting and not made.forgets:
         raise ArgumentError("learner", "'fitted' or 'fixed', to forget", repr(made.name))

@@ -1,7 +1,7 @@
 """Which columns of a table are states, actions and rewards."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,11 +56,17 @@ class LogColumns:
 
         Returns:
             The columns.
+
+        Raises:
+            ArgumentError: If states or actions are no names.
         """
-        state_names, action_names = (
-            (each,) if isinstance(each, str) else tuple(each) for each in (states, actions)
-        )
-        return LogColumns(state_names, action_names, reward, episode, terminated)
+        names = {}
+        for argument, given in (("states", states), ("actions", actions)):
+            several = (given,) if isinstance(given, str) else given
+            if not isinstance(several, Iterable):
+                raise ArgumentError(argument, "the name of a column, or several", repr(given))
+            names[argument] = tuple(several)
+        return LogColumns(names["states"], names["actions"], reward, episode, terminated)
 
     def require(self, frame: Table, source: str) -> None:
         """Check that a table has the columns, and that they hold numbers.
@@ -70,20 +76,41 @@ class LogColumns:
             source: Where it comes from, for error messages.
 
         Raises:
-            ArgumentError: If a column is missing, or holds something else than numbers.
+            ArgumentError: If the table is no data frame, or a column is missing, is there twice, or
+                holds something else than it should.
         """
+        import pandas as pd  # only here: its import takes half a second
+
+        if not isinstance(frame, pd.DataFrame):
+            raise ArgumentError("frame", "a data frame of pandas", type(frame).__name__)
         labels = (self.reward, self.episode, self.terminated)
         named = (*self.states, *self.actions, *(name for name in labels if name is not None))
         for name in named:
             if name not in frame.columns:
                 columns = ", ".join(map(str, frame.columns))
                 raise ArgumentError("columns", f"names among {columns} ({source})", repr(name))
-        import pandas as pd  # only here: its import takes half a second
-
+            if frame[name].ndim > 1:
+                raise ArgumentError("columns", f"different names ({source})", f"{name!r} twice")
         for name in self.numbers:
-            if not pd.api.types.is_numeric_dtype(frame[name]):
-                example = next((repr(v) for v in frame[name] if isinstance(v, str)), "no number")
-                raise ArgumentError(f"column {name!r}", f"numbers ({source})", example)
+            is_time = frame[name].dtype.kind in "mM"
+            numbers = frame[name].where(False) if is_time else frame[name]
+            numbers = pd.to_numeric(numbers, errors="coerce")
+            self._require(name, numbers.notna() | frame[name].isna(), frame, "numbers", source)
+        if self.terminated is not None:
+            valid = frame[self.terminated].isin([True, False]) | frame[self.terminated].isna()
+            self._require(self.terminated, valid, frame, "true or false", source)
+        if self.episode is not None:
+            # Rows without a state are gaps, and belong to no episode.
+            valid = frame[self.episode].notna() | frame[list(self.states)].isna().any(axis=1)
+            self._require(self.episode, valid, frame, "a value in rows with a state", source)
+
+    @staticmethod
+    def _require(name: str, valid: Any, frame: Table, expected: str, source: str) -> None:
+        if not valid.all():
+            row = int(np.argmin(valid.to_numpy()))
+            value = frame[name].iloc[row]
+            got = f"{str(value)!r} in row {row + 1}"
+            raise ArgumentError(f"column {name!r}", f"{expected} ({source})", got)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -114,4 +141,4 @@ class LogColumns:
         """
         if self.terminated is None:
             return np.zeros(len(frame), bool)
-        return frame[self.terminated].fillna(False).to_numpy().astype(bool)
+        return frame[self.terminated].isin([True]).to_numpy()

@@ -125,7 +125,8 @@ class LogReport:
             if self.outside[j]:
                 text += f", {self.outside[j]} values outside of its axis"
             if name in self.delays:
-                text += f", actions act {self.delays[name]} steps later: try delay="
+                steps = "1 step" if self.delays[name] == 1 else f"{self.delays[name]} steps"
+                text += f", actions act {steps} later: try delay="
                 text += str(self.delays[name])
             lines.append(text)
         return "\n".join(lines)
@@ -145,12 +146,15 @@ def _delay(episodes: Sequence[LoggedEpisode], axis: int) -> int:
     """The lag of the actions that explain the changes of a coordinate best; 0 if it is unclear."""
     shares = []
     for lag in range(LONGEST_DELAY + 1):
-        used = [each for each in episodes if len(each.actions) > lag + 1]
+        first = max(lag, 1)  # the last change tells a velocity that is not measured
+        used = [each for each in episodes if len(each.actions) > first + 1]
         if not used:
             break
-        changes = np.concatenate([np.diff(each.states[:, axis])[lag:] for each in used])
-        states = np.concatenate([each.states[lag:-1] for each in used])
-        acts = np.concatenate([each.actions[: len(each.actions) - lag] for each in used])
+        changes = np.concatenate([np.diff(each.states[:, axis])[first:] for each in used])
+        last_changes = [np.diff(each.states, axis=0)[first - 1 : -1] for each in used]
+        states = np.concatenate([each.states[first:-1] for each in used])
+        states = np.hstack([states, np.concatenate(last_changes)])
+        acts = np.concatenate([e.actions[first - lag : len(e.actions) - lag] for e in used])
         shares.append(_explained(changes, states, acts))
     best = int(np.argmax(shares)) if shares else 0
     return best if shares and shares[best] > shares[0] + DELAY_GAIN else 0

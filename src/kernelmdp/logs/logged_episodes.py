@@ -12,7 +12,7 @@ class LoggedEpisode(NamedTuple):
     """A piece of a log without gaps, of at most H steps.
 
     Attributes:
-        states: (n + 1, m).
+        states: (n + 1, m). Rows that only tell the past come first.
         actions: (n, q).
         rewards: (n,), or None if the log has none.
         terminated: Whether the episode ended by itself.
@@ -27,7 +27,9 @@ class LoggedEpisode(NamedTuple):
     terminated: bool
 
 
-def logged_episodes(frame: Table, columns: LogColumns, *, horizon: int) -> Iterator[LoggedEpisode]:
+def logged_episodes(
+    frame: Table, columns: LogColumns, *, horizon: int, past: int = 0
+) -> Iterator[LoggedEpisode]:
     """Cut the rows of a table into episodes.
 
     A row whose state is not finite is a gap: what is before and after it are two episodes. A row
@@ -38,6 +40,8 @@ def logged_episodes(frame: Table, columns: LogColumns, *, horizon: int) -> Itera
         frame: The table.
         columns: Its columns.
         horizon: H.
+        past: The number of steps that each piece has before its own, because states tell the past.
+            After a gap, the first steps are only the past of others.
 
     Yields:
         The episodes.
@@ -59,18 +63,20 @@ def logged_episodes(frame: Table, columns: LogColumns, *, horizon: int) -> Itera
         # A step is a row with an action whose next row has a state.
         steps &= np.append(seen[1:], False)
         ends = columns.ends(part)
-        start = 0
+        start = after_gap = 0
         while start < len(part):
             if not steps[start]:
-                start += 1
+                start = after_gap = start + 1
                 continue
             stop = start
             while stop < len(part) and steps[stop] and stop - start < horizon:
                 stop += 1
-            yield LoggedEpisode(
-                states[start : stop + 1],
-                actions[start:stop],
-                None if rewards is None else rewards[start:stop],
-                bool(ends[stop]),
-            )
+            first = max(start - past, after_gap)
+            if stop - first > past:
+                yield LoggedEpisode(
+                    states[first : stop + 1],
+                    actions[first:stop],
+                    None if rewards is None else rewards[first:stop],
+                    bool(ends[stop]),
+                )
             start = stop

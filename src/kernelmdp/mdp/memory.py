@@ -61,6 +61,13 @@ class Memory:
         if self.states.finite:
             got = f"history={self.history}, delay={self.delay}"
             raise ArgumentError("history", "1 and delay=0 where states are a table", got)
+        if not np.isfinite(self.states.bounds).all():
+            expected = "1, delay=0 and no schedule where states have no bounds"
+            raise ArgumentError("history", expected, self.states)
+        if self.past_actions >= self.horizon:
+            expected = f"history − 1 + delay below the horizon of {self.horizon}"
+            got = f"history={self.history}, delay={self.delay}"
+            raise ArgumentError("history and delay", expected, got)
 
     @property
     def observed(self) -> int:
@@ -207,6 +214,26 @@ class Memory:
         turn[0, periodic] = (high - low)[periodic]
         is_angle = np.isin(np.arange(len(low)), periodic).astype(float)[None, :]
         return change - is_angle * turn * array_library(after).round(change / turn)
+
+    def later_states(
+        self, states: Float[np.ndarray, "n1 k"], actions: Float[np.ndarray, "n q"], past: int
+    ) -> Float[np.ndarray, "later m"]:
+        """Complete the states of steps that are not the first ones.
+
+        Args:
+            states: Observations, also of the steps before.
+            actions: The actions between them.
+            past: The number of steps before.
+
+        Returns:
+            The complete states after these steps. The clock begins with them.
+        """
+        outcomes = unwrapped(self.states, states)
+        whole = self.episode(Episode(states, actions, np.zeros(len(actions)), outcomes))
+        later = np.array(whole.states)[past:]
+        if self.clock:
+            later[:, -1] = np.arange(len(later))
+        return later
 
     def episode(self, episode: Episode) -> Episode:
         """Complete the states of an episode.

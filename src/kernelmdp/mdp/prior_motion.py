@@ -1,6 +1,7 @@
 """What users know of the motion: a rough model, coordinates that are known, and schedules."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,11 +15,21 @@ from kernelmdp.errors import ArgumentError, DataError, ShapeError
 from kernelmdp.mdp.known_motion import KnownMotion
 from kernelmdp.mdp.memory import RememberedMotion
 from kernelmdp.mdp.problem import Problem
+from kernelmdp.mdp.schedules import (
+    checked_schedule,
+    observed_coordinates,
+    scheduled_episodes,
+    schedules_of,
+)
 from kernelmdp.numerics.checks import float_array
 from kernelmdp.numerics.modules import Module
 
 #: Points at which known functions are tried when an agent is made.
 PROBES = 4
+#: Errors in a user's function that are reported with what the function should be.
+FUNCTION_ERRORS = (
+    jax.errors.JAXTypeError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError,
+)  # fmt: skip
 
 
 class LinearModel(Module):
@@ -77,8 +88,9 @@ class PriorMotion(Module):
             if self.model is not None:
                 following = self._predicted(self.model(state, action), following)
             for axis, function in self.known.items():
-                value = jnp.asarray(function(state, action), point.dtype)
-                following = following.at[axis].set(value.reshape(()))
+                argument = f"known[{self.names[axis]!r}]"
+                value = _shaped(argument, function(state, action), (), "one number")
+                following = following.at[axis].set(value.astype(point.dtype))
             return following
 
         following = jax.vmap(one)(points, unchanged)
@@ -91,9 +103,15 @@ class PriorMotion(Module):
 
     def _predicted(self, value: Any, following: Array) -> Array:
         if not isinstance(value, Mapping):
-            return jnp.asarray(value, following.dtype).reshape(following.shape)
+            m = len(self.names)
+            expected = f"a next state of {m} numbers" if m > 1 else "a next state of one number"
+            return _shaped("prior_model", value, (m,), expected).astype(following.dtype)
         for name, number in value.items():
-            number = jnp.asarray(number, following.dtype).reshape(())
+            if name not in self.names:
+                expected = f"next values by name, among {', '.join(self.names)}"
+                raise ArgumentError("prior_model", expected, repr(name))
+            argument = f"prior_model, {name!r}"
+            number = _shaped(argument, number, (), "one number").astype(following.dtype)
             following = following.at[self.names.index(name)].set(number)
         return following
 
@@ -109,18 +127,6 @@ class StatePriorMotion(Module):
 
     def __call__(self, points: Float[Array, "n d"]) -> Float[Array, "n m"]:
         return self.prior(points, points[:, : len(self.prior.names)], None)
-
-
-def needs_clock(known: Mapping[str, Any] | None) -> bool:
-    """Return whether a known coordinate follows a schedule, so that states must tell the time.
-
-    Args:
-        known: The setting ``known``.
-
-    Returns:
-        Whether a value is not a function of state and action.
-    """
-    return any(not callable(value) for value in (known or {}).values())
 
 
 def with_known_motion(
@@ -145,13 +151,15 @@ def with_known_motion(
     if not known and prior_model is None:
         return problem
     memory = problem.memory
-    m = problem.states.dimension if memory is None else memory.observed
-    names = problem.coordinates[:m] or tuple(_default_names(m))
+    names, space = observed_coordinates(problem)
+    m = space.dimension
     for name in known or {}:
         if name not in names:
             raise ArgumentError("known", f"coordinates among {', '.join(names)}", repr(name))
     functions = {names.index(n): f for n, f in (known or {}).items() if callable(f)}
-    first = schedules_of(known, 0, problem.horizon)
+    first = schedules_of(known, 0, problem)
+    for episode in range(1, scheduled_episodes(known)):
+        schedules_of(known, episode, problem)
     tables = {names.index(n): values for n, values in first.items()}
     rows = np.array(list(tables.values())).reshape(len(tables), problem.horizon + 1)
     model = _as_model(prior_model, m, problem.actions.dimension)
@@ -171,41 +179,20 @@ def with_known_motion(
     return dataclasses.replace(problem, motion=motion, prior_error=prior_error)
 
 
-def has_tables(known: Mapping[str, Any] | None) -> bool:
-    """Return whether schedules differ between episodes.
+def scheduled_values(motion: KnownMotion) -> dict[str, Float[np.ndarray, " H1"]]:
+    """Return the schedules of a motion.
 
     Args:
-        known: The setting ``known``.
+        motion: The motion.
 
     Returns:
-        Whether a value is a table with a row for each episode.
+        Values at the times 0 to H, by the name of the coordinate.
     """
-    return any(not callable(value) and np.ndim(value) == 2 for value in (known or {}).values())
-
-
-def schedules_of(
-    known: Mapping[str, Any] | None, episode: int, horizon: int
-) -> dict[str, Float[np.ndarray, " H1"]]:
-    """Return the schedules of an episode.
-
-    Args:
-        known: The setting ``known``.
-        episode: The number of the episode, counted from 0. Schedules of several episodes begin anew
-            after the last one.
-        horizon: H.
-
-    Returns:
-        Values at the times 0 to H, by coordinate name.
-    """
-    tables = {}
-    for name, values in (known or {}).items():
-        if not callable(values):
-            table = np.asarray(float_array(values, f"known[{name!r}]"), float)
-            several = table.ndim == 2 and len(table) > 0
-            tables[name] = _schedule(
-                name, table[episode % len(table)] if several else table, horizon
-            )
-    return tables
+    prior = getattr(motion.function, "function", None)
+    if not isinstance(prior, PriorMotion):
+        return {}
+    rows = np.asarray(prior.schedules)
+    return {prior.names[j]: row for j, row in zip(prior.scheduled, rows, strict=True)}
 
 
 def with_schedules(motion: KnownMotion, schedules: Mapping[str, Any], horizon: int) -> KnownMotion:
@@ -222,31 +209,28 @@ def with_schedules(motion: KnownMotion, schedules: Mapping[str, Any], horizon: i
     Raises:
         ArgumentError: If a coordinate has no schedule.
     """
-    prior = getattr(motion.function, "function", None)
-    scheduled = () if not isinstance(prior, PriorMotion) else prior.scheduled
-    names = [prior.names[j] for j in scheduled] if isinstance(prior, PriorMotion) else []
-    for name in schedules:
-        if name not in names:
-            expected = f"coordinates with a schedule ({', '.join(names) or 'there are none'})"
-            raise ArgumentError("known", expected, repr(name))
-    rows = np.array(prior.schedules)  # type: ignore[union-attr]
+    table = scheduled_values(motion)
     for name, values in schedules.items():
-        rows[names.index(name)] = _schedule(name, values, horizon)
+        if name not in table:
+            expected = f"coordinates with a schedule ({', '.join(table) or 'there are none'})"
+            raise ArgumentError("known", expected, repr(name))
+        function: Any = motion.function  # schedules are those of states with a clock
+        space, axis = function.memory.states, function.function.names.index(name)
+        table[name] = checked_schedule(name, values, horizon, space, axis)
+    if not table:
+        return motion
+    rows = np.stack(list(table.values()))
     return eqx.tree_at(lambda each: each.function.function.schedules, motion, jnp.asarray(rows))
 
 
-def _default_names(m: int) -> list[str]:
-    return ["state"] if m == 1 else [f"state[{j}]" for j in range(m)]
-
-
-def _schedule(name: str, values: Any, horizon: int) -> np.ndarray:
-    table = np.asarray(float_array(values, f"known[{name!r}]"), float)
-    if table.shape != (horizon + 1,):
-        expected = f"a function of (state, action), or values at the times 0 to {horizon}"
-        raise ShapeError(f"known[{name!r}]", expected, f"shape {table.shape}")
-    if not np.isfinite(table).all():
-        raise DataError(f"known[{name!r}]", "finite numbers", table[~np.isfinite(table)][0])
-    return table
+def _shaped(argument: str, value: Any, shape: tuple[int, ...], expected: str) -> Array:
+    """What a user's function returned, as an array of this shape."""
+    if value is None or isinstance(value, str | Mapping):
+        raise ArgumentError(argument, expected, repr(value))
+    array = jnp.asarray(value)
+    if array.size != math.prod(shape):
+        raise ShapeError(argument, expected, f"shape {array.shape}")
+    return array.reshape(shape)
 
 
 def _as_model(model: Any, m: int, q: int) -> Callable[..., Any] | None:
@@ -273,13 +257,16 @@ def _require_valid(prior: PriorMotion, problem: Problem, m: int) -> None:
     points = jnp.asarray(np.concatenate([states, np.repeat(actions, len(states), 0)], axis=1))
     try:
         following = np.asarray(prior(points, points[:, :m], None))
-    except (jax.errors.JAXTypeError, TypeError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
+    except ArgumentError:
+        raise
+    except FUNCTION_ERRORS as error:
+        # JAX adds paragraphs of advice to its first sentence.
+        reason = " ".join(str(error).split()).split(". ")[0].split(" The problem arose")[0][:200]
         expected = (
             f"a function of a state ({m},) and an action ({problem.actions.dimension},) with the "
             "next state, written with jax.numpy"
         )
-        raise ArgumentError("prior_model or known", expected, reason) from None
+        raise ArgumentError("prior_model or known", expected, reason) from error
     if not np.isfinite(following).all():
         got = following[~np.isfinite(following)][0]
         raise DataError("prior_model or known", "finite next states", got)

@@ -132,6 +132,7 @@ class Problem:
         step: float = 0.1,
         noise: float = 0.01,
         lengthscale: float = 0.2,
+        coordinates: tuple[str, ...] = (),
     ) -> "Problem":
         """Make the problem of a system of which only the spaces and the horizon are known.
 
@@ -148,6 +149,8 @@ class Problem:
             noise: Standard deviation of the noise, as a share of the reward's or step's size.
             lengthscale: Lengthscale of kernels that are not fitted, as a share of each axis times
                 √d.
+            coordinates: The names of the coordinates of the state, for the agent's settings
+                ``known`` and ``constraints``.
 
         Returns:
             The problem.
@@ -165,6 +168,7 @@ class Problem:
             reward_noise=Gaussian(noise, estimated=True),
             transition_noise=Gaussian(noise * step * (high - low), estimated=True),
             planner="grid" if states.dimension <= 2 else "mpc",
+            coordinates=tuple(coordinates),
         ).with_fitted_kernels(step=step)
 
     @classmethod
@@ -218,6 +222,8 @@ class Problem:
         ):
             if values is not None and len(values) != size:
                 raise ShapeError(argument, f"{size} entries", values)
+        if len(set(self.coordinates)) < len(self.coordinates):
+            raise ArgumentError("coordinates", "different names", ", ".join(self.coordinates))
         if self.transition_kernel.outputs != self.mean_dimension:
             output_name = "state" if self.transition_noise.categorical else "coordinate"
             raise ArgumentError(

@@ -28,7 +28,8 @@ class RememberingPolicy(Policy):
             names = f"a state of {self.memory.dimension} numbers"
             raise ArgumentError(
                 "state",
-                f"{names}, as the state tells the past; policy.player() remembers it for you",
+                f"{names}, as the state tells the past; policy.player() and agent.controller() "
+                "remember it for you",
                 f"an observation of {self.memory.observed}",
             )
         return self.policy.actions(self._with_clock(states, period), period)

@@ -156,7 +156,7 @@ def integer(argument: str, value: Any, *, least: int) -> int:
 
     Args:
         argument: Name of the argument, for the error message.
-        value: The number. A float such as 3.0 counts as whole, a bool does not.
+        value: The number. A float such as 3.0 counts as whole, a bool or a text does not.
         least: Smallest accepted value.
 
     Returns:
@@ -167,7 +167,7 @@ def integer(argument: str, value: Any, *, least: int) -> int:
     """
     try:
         whole = int(value)
-        valid = not isinstance(value, bool) and float(value) == whole and whole >= least
+        valid = not isinstance(value, bool | str) and float(value) == whole and whole >= least
     except (TypeError, ValueError, OverflowError):
         valid = False
     if not valid:

@@ -89,12 +89,23 @@ def as_planner(planner_like: PlannerLike, problem: Problem) -> Planner:
         The planner.
 
     Raises:
-        ArgumentError: If there is no such planner or field.
+        ArgumentError: If there is no such planner or field, or a grid would need bounds of
+            velocities.
 
     >>> import kernelmdp as km
     >>> as_planner({"name": "mpc", "horizon": 12}, km.make("rkhs").problem).horizon
     12
     """
+    planner = _made(planner_like, problem)
+    memory = problem.memory
+    if planner.uses_grid and memory is not None and memory.history > 1:
+        # Differences of observations have provisional bounds.
+        expected = "'mpc' with history, as a grid would need bounds of velocities"
+        raise ArgumentError("planner", expected, type(planner).__name__)
+    return planner
+
+
+def _made(planner_like: PlannerLike, problem: Problem) -> Planner:
     if isinstance(planner_like, Planner):
         return planner_like
     fields = dict(planner_like) if isinstance(planner_like, Mapping) else {"name": planner_like}
