@@ -30,7 +30,7 @@ from driver import play_all, write
 #: Episodes of each study.
 EPISODES = {"hidden": 10, "delay": 10, "prior": 10, "learned": 10, "drift": 18, "lags": 3}
 #: Episodes of the study "lags" where velocities are hidden: those of CartPole-v1 are short.
-HIDDEN_LAGS = 8
+HIDDEN_LAGS = 12
 #: The episode after which the gain halves.
 WEARS = 10
 #: Fully observed systems on which the warning must not be given.

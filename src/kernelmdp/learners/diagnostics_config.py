@@ -16,7 +16,7 @@ class LagConfig:
         share: The share of the mean square error of a regression on the present that the past must
             explain. Noise is explained by nothing.
         sure_share: The same where the errors of this regression are below ``error``. Then they may
-            be its own, and in systems without a missing past up to 0.75 was explained by chance.
+            be its own, and in systems without a missing past up to 0.78 was explained by chance.
             A missing velocity or delay explained at least 0.97.
         least_error: Errors of the regression below this share of the change are not looked at.
         gain: How much more of it a longer lag must explain than a shorter one.

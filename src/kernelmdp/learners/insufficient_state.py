@@ -103,8 +103,7 @@ def missing_past(state: FittedState) -> Explanation | None:
         return None
     best: Explanation | None = None
     for lag, setting in itertools.product(range(1, config.periods + 1), ("history", "delay")):
-        past = rows.earlier(setting, lag)
-        with_past = left_out_errors(rows.moves, rows.present, rows.predicted, past)
+        with_past = rows.errors_with(rows.earlier(setting, lag))
         shares = np.where(tested, 1 - with_past / np.maximum(without, 1e-300), -np.inf)
         share, axis = float(np.max(shares)), int(np.argmax(shares))
         # A longer memory must explain clearly more.
@@ -165,7 +164,9 @@ class _Rows(NamedTuple):
         parts = []
         for points, increments, errors in state.predicted:
             last = len(points) - 1
-            each = np.linspace(config.periods, last, config.rows // len(state.predicted)).astype(int)
+            each = np.linspace(config.periods, last, config.rows // len(state.predicted)).astype(
+                int
+            )
             rows = np.unique(each[each >= config.periods])
             changes = [increments[rows - lag, :observed] for lag in lags]
             actions = [points[rows - lag, m:] for lag in lags]
@@ -186,6 +187,15 @@ class _Rows(NamedTuple):
             predicted=moves - errors[:, wrong],
             changes=np.concatenate([p[3] for p in parts], axis=1),
             actions=np.concatenate([p[4] for p in parts], axis=1),
+        )
+
+    def errors_with(self, past: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " p"]:
+        """Errors of the regression on present and past, which enters as a line or as all else."""
+        line = np.concatenate([self.predicted, past], axis=1)
+        both = np.concatenate([self.present, past], axis=1)
+        return np.minimum(
+            left_out_errors(self.moves, self.present, line),
+            left_out_errors(self.moves, both, self.predicted),
         )
 
     def earlier(self, setting: str, lag: int) -> Float[np.ndarray, "n k"]:

@@ -15,7 +15,6 @@ def left_out_errors(
     targets: Float[np.ndarray, "n p"],
     inputs: Float[np.ndarray, "n d"],
     linear: Float[np.ndarray, "n k"],
-    more: Float[np.ndarray, "n j"] | None = None,
 ) -> Float[np.ndarray, " p"]:
     """Compute mean squared errors of each row, as all other rows predict it.
 
@@ -26,7 +25,6 @@ def left_out_errors(
         targets: What is predicted.
         inputs: Inputs of both kernels.
         linear: Inputs of the linear kernel only.
-        more: Further inputs of both kernels.
 
     Returns:
         The error of each column of the targets, in its unit squared.
@@ -35,7 +33,7 @@ def left_out_errors(
     >>> bool(left_out_errors(np.sin(x), x, x)[0] < 1e-6)
     True
     """
-    inputs = _standard(inputs if more is None else np.concatenate([inputs, more], axis=1))
+    inputs = _standard(inputs)
     columns = np.concatenate([np.ones((len(targets), 1)), inputs, _standard(linear)], axis=1)
     centred, sizes = targets - targets.mean(axis=0), targets.std(axis=0)
     scaled = centred / np.maximum(sizes, 1e-300)
