@@ -66,11 +66,11 @@ def with_prediction(
     points, first = np.asarray(episode.points), state.data.problem.warm_up
     increments = np.asarray(episode.outcomes) - points[:, : state.data.problem.states.dimension]
     newest = PredictedEpisode(points[first:], increments[first:], errors[first:])
-    kept, rows = [*state.predicted, newest], state.data.settings.lags.rows
-    # Short episodes are kept until there are enough rows.
-    while len(kept) > EPISODES and sum(len(e.points) for e in kept[1:]) >= rows:
-        kept.pop(0)
-    return dataclasses.replace(state, predicted=tuple(kept))
+    stored, rows = [*state.predicted, newest], state.data.settings.lags.rows
+    # Short episodes are stored until there are enough rows.
+    while len(stored) > EPISODES and sum(len(e.points) for e in stored[1:]) >= rows:
+        stored.pop(0)
+    return dataclasses.replace(state, predicted=tuple(stored))
 
 
 def missing_past(state: FittedState) -> Explanation | None:
