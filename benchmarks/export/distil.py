@@ -76,7 +76,7 @@ def scale(name: str, agent: km.PSRL) -> tuple[float, float]:
         starts.append([np.arctan2(sine, cosine), speed])
         returns.append(sum(env.step(env.action_space.sample())[1] for _ in range(200)))
     policy = km.MPCPlanner().plan(MODEL, key=jax.random.key(0)).policy
-    rewards = rollout(MODEL, policy, jnp.asarray(starts[:PLAYED]), key=jax.random.key(1))[2]
+    rewards = rollout(MODEL, policy, jnp.asarray(starts[:PLAYED], float), key=jax.random.key(1))[2]
     return float(np.mean(returns)), float(rewards.sum(axis=0).mean())
 
 
