@@ -31,8 +31,8 @@ class DistillationConfig(Settings):
     )
     rounds: int = setting(
         6,
-        "Rounds of labelling. In the first one the plan acts, later the network does. On a swing-up "
-        "the loss fell from 21 % of optimum minus random play to 0 with the fourth round.",
+        "Rounds of labelling. In the first one the plan acts, later the network does. On a "
+        "swing-up the loss fell from 21 % of optimum minus random play to 0 in four rounds.",
     )
     states: int = setting(
         2000,

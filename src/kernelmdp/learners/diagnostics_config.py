@@ -55,8 +55,9 @@ class ChangeConfig:
     Attributes:
         deviations: An episode must miss its predictions by this many times as many standard
             deviations as each of the last episodes did, and as expected.
-        error: Its error must be above this share of the usual change of the state. Without noise a
-            model is surer than it is right, and smaller errors are no sign of a change.
+        error: Its error one step ahead must be above this share of the change of the state. Without
+            noise a model is surer than it is right. On Pendulum-v1, which does not change, errors
+            of up to 0.06 were up to 149 standard deviations. Plants that changed had 0.6 and more.
 
     >>> ChangeConfig().deviations
     3.0

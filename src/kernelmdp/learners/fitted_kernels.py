@@ -19,7 +19,6 @@ from kernelmdp.domains import Box
 from kernelmdp.gp.laplace import ParameterLaw, prior_law
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_families import (
-    LEAST_WIDTH,
     dynamics_family,
     reward_family,
     reward_prior,
@@ -121,10 +120,7 @@ class FittedKernels(Learner):
             errors, deviations = prediction_errors(self.mean(state), episode), squares.state**0.5
             state = with_prediction(state, episode, squares.errors)
             warn_if_surprised(errors, state.errors, settings)
-            usual = np.sqrt(np.mean(before.increments[:, before.learned] ** 2, axis=0))
-            sizes = np.sqrt(np.mean(squares.errors**2, axis=0))
-            share = float(np.max(sizes / np.maximum(usual, LEAST_WIDTH)))
-            warn_if_changed(deviations, share, state.errors[:, 2], settings)
+            warn_if_changed(deviations, errors.one_step, state.errors[:, 2], settings)
             if before.learns_termination and before.termination_costs:
                 # Plans that must last do not go where steps are left out. Others might.
                 excluded = surprising_steps(errors, settings)

@@ -59,7 +59,7 @@ def warn_if_surprised(
 
 def warn_if_changed(
     deviations: float,
-    share: float,
+    error: float,
     earlier: Float[np.ndarray, " l"],
     settings: FittedSettings,
 ) -> None:
@@ -71,14 +71,14 @@ def warn_if_changed(
 
     Args:
         deviations: How many predicted standard deviations the episode is from its predictions.
-        share: Its error as a share of the usual change of the state.
-        earlier: The same of all episodes before.
+        error: Its error one step ahead, as a share of the change of the state.
+        earlier: The deviations of all episodes before.
         settings: ``change`` and ``surprise_memory``.
     """
     recent = earlier[-settings.surprise_memory :]
     usual = settings.change.deviations * max(1.0, float(recent.max(initial=0.0)))
     known = len(recent) == settings.surprise_memory
-    if known and deviations > usual and share > settings.change.error:
+    if known and deviations > usual and error > settings.change.error:
         warnings.warn(
             f"the plant seems to have changed: an episode is {deviations:.0f} standard deviations "
             f"from its predictions, before that at most {recent.max():.1f}; if changes last, "
