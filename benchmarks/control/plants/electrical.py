@@ -36,7 +36,7 @@ class DCMotor(Plant):
             )
 
         states = runge_kutta(derivative, states, duration=0.04, steps=2)
-        states[:, 1] += 0.02 * noise[:, 0]
+        states = states + 0.02 * noise[:, :1] * np.array([0.0, 1.0, 0.0])
         off = np.abs(states[:, 0] - self.target) / 2.0
         return states, -off - 0.02 * actions[:, 0] ** 2, np.zeros(len(states), bool)
 
