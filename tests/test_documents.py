@@ -67,3 +67,15 @@ def test_figures_are_small():
     figures = list((ROOT / "docs" / "figures").glob("*.png"))
     assert figures
     assert {f.name: f.stat().st_size for f in figures if f.stat().st_size > 80_000} == {}
+
+
+def test_cited_notes_exist():
+    notes = set(
+        re.findall(r"^### ([A-EP]\d+)|^## ([A-EP])\b", (ROOT / "docs/notes.md").read_text(), re.M)
+    )
+    known = {one or other for one, other in notes}
+    cited = set()
+    for path in [*(ROOT / "src").rglob("*.py"), *PAGES]:
+        for labels in re.findall(r"\bnotes? ([A-EP]\d*(?:, [A-EP]\d+)*)\b", path.read_text()):
+            cited |= set(labels.split(", "))
+    assert cited and cited <= known

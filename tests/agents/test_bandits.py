@@ -1,4 +1,4 @@
-"""H = 1: our agents against independent bandit algorithms of a few lines (math G43, G44)."""
+"""H = 1: our agents against independent bandit algorithms of a few lines."""
 
 import jax
 import numpy as np

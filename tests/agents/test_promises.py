@@ -88,7 +88,7 @@ KERNEL = kernels.SquaredExponential(2.0)
 
 
 def toy_problem():
-    # L ≤ span(V_2)/√(2πv), with |R| ≤ B_R: math B8.
+    # L ≤ span(V_2)/√(2πv), with |R| ≤ B_R: note B8.
     return Problem(
         name="toy",
         states=STATES,

@@ -1,4 +1,4 @@
-"""Coverage: how often the truth is in the sets (math G24-26), and that too small ones miss it."""
+"""Coverage: how often the truth is in the sets, and that too small ones miss it."""
 
 import functools
 

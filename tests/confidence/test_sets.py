@@ -350,7 +350,7 @@ def test_one_program_for_all_episodes(confidence):
 
 
 def test_normalising_changes_neither_centre_nor_width():
-    """(k, B, λ) and (k/κ, √κ B, λ/κ) say the same (math G54)."""
+    """(k, B, λ) and (k/κ, √κ B, λ/κ) say the same."""
     kernel = km.kernel("3.0 * se(0.6) + quadratic")
     kappa = kernel.variance_bound(BOX)
     results = []

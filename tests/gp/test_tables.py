@@ -1,4 +1,4 @@
-"""One-hot kernels: counts against the formulas (math G41) and against the engine of any kernel."""
+"""One-hot kernels: counts against the formulas and against the engine of any kernel."""
 
 import jax
 import jax.numpy as jnp
@@ -88,7 +88,7 @@ def test_a_table_of_thousands_of_cells_is_no_matter():
 
 
 def test_one_hot_noise_is_sub_gaussian():
-    """ln E exp(ηᵀ(e − p)) ≤ |η|²/4 (math G42)."""
+    """ln E exp(ηᵀ(e − p)) ≤ |η|²/4."""
     rng = np.random.default_rng(7)
     for _ in range(3000):
         k = rng.integers(2, 12)

@@ -1,4 +1,4 @@
-"""The certified planner against an independent dynamic program on a fine grid (math G 34, 35)."""
+"""The certified planner against an independent dynamic program on a fine grid."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""The constant L: bounds against brute force and closed forms (math G 36, 37, D7)."""
+"""The constant L: bounds against brute force and closed forms."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""The Riccati planner: exact for plain MDPs, a certified bound for families (math D8)."""
+"""The Riccati planner: exact for plain MDPs, a certified bound for families (note D8)."""
 
 import itertools
 

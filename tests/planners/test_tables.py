@@ -92,7 +92,7 @@ def test_backward_induction_is_exact():
 
 
 def test_slopes_of_expected_values_are_exact():
-    """L = max_h |V_h − mean(V_h)|: attained on the simplex, never exceeded (math G41)."""
+    """L = max_h |V_h − mean(V_h)|: attained on the simplex, never exceeded."""
     environment = make("riverswim", horizon=6)
     P, R = tables(environment)
     V, rng, steepest = np.zeros(6), np.random.default_rng(0), 0.0

@@ -1,6 +1,6 @@
 """Norm balls: both methods against quadrature, and calibrated.
 
-Simulation-based calibration (math G 49, A8(k)): truths drawn from the prior, ranked among draws
+Simulation-based calibration): truths drawn from the prior, ranked among draws
 from the posterior that their data give, must have uniform ranks.
 """
 

@@ -71,7 +71,7 @@ class GPUCRL(Agent):
         """Tell what ``predict`` is worth at least, if the confidence sets contain the truth.
 
         With covered sets and a plan on a grid, it is the worst value of the policy among all
-        plausible MDPs (math A7). The sets hold with probability 1 − δ.
+        plausible MDPs (note A7). The sets hold with probability 1 − δ.
 
         Args:
             start: The first state, (m,). The default is the mean over the starts so far.

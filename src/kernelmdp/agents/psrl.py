@@ -49,7 +49,7 @@ class PSRLConfig(AgentConfig):
     inflate: Any = setting(
         1.0,
         "Factor of the deviation of a draw from the mean. 'gp-ts' is the factor of GP Thompson "
-        "sampling for a fixed truth, v = B + σ√(2(γ + 1 + ln(2/δ))) (math D5).",
+        "sampling for a fixed truth, v = B + σ√(2(γ + 1 + ln(2/δ))) (note D5).",
     )
 
     def __post_init__(self) -> None:

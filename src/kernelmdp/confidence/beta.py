@@ -34,7 +34,7 @@ def rkhs_beta(
         regulariser: λ.
         delta: δ.
         gain: G, the maximum gain before the episode (paper), or the realised gain, which is valid
-            and never larger (math B9).
+            and never larger (note B9).
         share: This set fails with probability at most δ/share. The paper gives a third of δ each
             to the reward, the transition and the martingale.
 
@@ -57,7 +57,7 @@ def net_counts(
     """Count the cells of a net along each axis: max(1, ⌈2 c_j g_j l² L̄⌉).
 
     Between a point and the centre of its cell a function then changes by at most 1/(2 l²), half of
-    what the paper allows. The paper has no ⌈·⌉ and no max(1, ·) (math B25). Counts are floats,
+    what the paper allows. The paper has no ⌈·⌉ and no max(1, ·) (note B25). Counts are floats,
     because they exceed every integer type.
 
     Args:

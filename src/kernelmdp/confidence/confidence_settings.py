@@ -39,15 +39,15 @@ class Confidence(ConfidenceRule):
             are draws of the prior and the noise is Gaussian of known variance (Theorem 3).
         regulariser: λ of the posteriors: "paper" (H and mH), "noise" (the noise variances), or a
             number that multiplies the noise variances.
-        gain: The information gain in β: "maximum" (paper) or "realised" (math B9).
+        gain: The information gain in β: "maximum" (paper) or "realised" (note B9).
         shape: The shape of the set of next states: "trace" (paper), "lmax", "ellipsoid" or "box"
-            (math D0).
+            (note D0).
         delta: The sets hold for all episodes at once with probability 1 − 2δ/3. The last third is
             for the martingale of the regret bound.
         scale: The factor of β. No theorem applies below 1.
-        margin: Added to the gain under the root; a convention of bandits (math D5).
-        split: Whether each set gets a share of δ, and not all of it (math D5).
-        divide: Whether the noise counts as σ/√λ, and not as σ (math D5). See ``igp_ucb``.
+        margin: Added to the gain under the root; a convention of bandits (note D5).
+        split: Whether each set gets a share of δ, and not all of it (note D5).
+        divide: Whether the noise counts as σ/√λ, and not as σ (note D5). See ``igp_ucb``.
         norm_reward: B_R, a bound of the norm of the mean reward. None means unknown: B_R of
             ``assumed_norms`` is used, and no theorem applies.
         norm_transition: B_P, the same for (P − offset)/scale.
@@ -118,7 +118,7 @@ class Confidence(ConfidenceRule):
         """Bound the rewards of a problem that has no bound, in the setting "gp".
 
         sup|R̄| of a draw exceeds C with probability at most δ/6, which Theorem 3 counts. Plans must
-        not value rewards beyond C, or the martingale of the regret has no bound (math B11).
+        not value rewards beyond C, or the martingale of the regret has no bound (note B11).
 
         Args:
             problem: The problem.

@@ -68,7 +68,7 @@ def build(
     outputs = beliefs.transition.outputs
     scaled = transition_noise.sub_gaussian_proxies(outputs) / np.asarray(beliefs.scale, dtype=float)
     learned.append(("transition", beliefs.transition, scaled, norm_transition))
-    # A known reward needs no set. Its share of δ goes to the others (math B27).
+    # A known reward needs no set. Its share of δ goes to the others (note B27).
     share = 1.0 + len(learned) if confidence.split else 1.0
     cells: Net | None = None
     if confidence.setting == "rkhs":

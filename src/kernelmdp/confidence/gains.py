@@ -23,7 +23,7 @@ class GainCurve:
     """Upper bounds of γ_{(l−1)H} for l = 1, 2, ..., never decreasing, each computed once.
 
     For a transition kernel the gain is the structured one, in which every point is observed with
-    all its outputs (math A3). Of the dual certificates only the two nearest to n/λ are used, even
+    all its outputs (note A3). Of the dual certificates only the two nearest to n/λ are used, even
     if others exist. The curve therefore does not depend on what else was computed, and a resumed
     run gets the same numbers.
 

@@ -213,7 +213,7 @@ OF_ALL_RUNS = (
         ("agent.reward", "agent.reward_bounds", "problem.reward", "problem.reward_bounds"),
     ),
     Assumption(
-        "outcomes are told before they are clipped to the state space (math B13)",
+        "outcomes are told before they are clipped to the state space (note B13)",
         "run",
         _outcomes_clipped,
         ("problem.states", "problem.unbounded"),

@@ -34,7 +34,7 @@ class Plausible(Model):
     [z] = z. The slacks are 0 unless there is a net or a compiled kernel. Known parts, which are
     prior means and offset, are evaluated at z itself.
 
-    Rewards are intersected with ``reward_range`` (math B24). Everything that changes from episode
+    Rewards are intersected with ``reward_range`` (note B24). Everything that changes from episode
     to episode is an array leaf, so a program compiled for one episode serves the next.
 
     Attributes:
@@ -98,7 +98,7 @@ class Plausible(Model):
         return _intersect(centre[:, 0], width, self.reward_range)
 
     def quadratic_width(self) -> Float[Array, " d"]:
-        """Compute u with β_R σ_R(z) ≤ Σ_j u_j z_j² at every z, for quadratic kernels (math D8).
+        """Compute u with β_R σ_R(z) ≤ Σ_j u_j z_j² at every z, for quadratic kernels (note D8).
 
         σ_R(z) = ‖rootᵀφ(z)‖, and φ(z) = Tφ(√D z) for every diagonal D > 0, with T diagonal too.
         With ‖φ(y)‖ ≤ √κ ‖y‖² that is at most √κ ‖rootᵀT‖₂ zᵀDz. D is σ_R at the unit vectors.

@@ -1,7 +1,7 @@
 """The shape of a confidence set at a point, from the covariance of outputs.
 
 On the event ‖f − μ‖ ≤ β in the norm of the posterior, |uᵀ(f(z) − μ(z))| ≤ β √(uᵀΣ(z)u) for every u
-(math D0). So f(z) lies in the ellipsoid of Σ(z). This ellipsoid lies in the ball of radius
+(note D0). So f(z) lies in the ellipsoid of Σ(z). This ellipsoid lies in the ball of radius
 β √λ_max(Σ(z)), and that ball in the paper's ball of radius β ‖σ(z)‖₂ = β √tr Σ(z). With u the unit
 vectors, f(z) also lies in the box of half sides β σ_j(z), the smallest box around the ellipsoid.
 """

@@ -71,7 +71,7 @@ def constants_level(*, log_a: float, b: float, count: int, delta: float) -> floa
         delta: δ.
 
     Returns:
-        The level; 0 where the logarithm is negative (math B25).
+        The level; 0 where the logarithm is negative (note B25).
 
     >>> round(constants_level(log_a=2.0, b=1.0, count=1, delta=0.1), 3)
     2.469

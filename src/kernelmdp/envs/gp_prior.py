@@ -1,7 +1,7 @@
 """An MDP whose mean reward and mean transition are drawn from Gaussian process priors.
 
 The kernels are compiled on S × A and weights are drawn. This is exact in law for the compiled
-kernel. In the limit of full rank such functions have no finite RKHS norm (math B22), so the norms
+kernel. In the limit of full rank such functions have no finite RKHS norm (note B22), so the norms
 are unknown.
 """
 

@@ -1,4 +1,4 @@
-"""Linear-quadratic control: s' = As + Ba + ε, mean reward −(sᵀPs + 2sᵀNa + aᵀQa) (math B15, D8).
+"""Linear-quadratic control: s' = As + Ba + ε, mean reward −(sᵀPs + 2sᵀNa + aᵀQa) (note B15, D8).
 
 By default, states are unbounded and actions are bounded. The bound limits the damage of a random
 policy and of a bad first plan. It is the mean action of the optimal policy plus six standard
@@ -8,7 +8,7 @@ optimum's error.
 Kernels and norms:
 
 - Transitions are learned as s' − s, which is linear. So B_P = √(‖A − I‖² + ‖B‖²) in Frobenius norms
-  (math A7 has A itself).
+  (note A7 has A itself).
 - Rewards are quadratic in s plus quadratic in a, so B_R = √(‖P‖² + ‖Q‖²). With ``cross`` they are
   quadratic in z, so B_R = ‖C‖.
 
@@ -45,7 +45,7 @@ STATE_DEVIATIONS = 3.0
 GRID_POINTS = {1: 101, 2: 41}
 #: How L was found, for tables and files.
 LIPSCHITZ_RULE = (
-    "2 ρ max λ_max(G_h), h ≥ 2, on the ball that holds the optimal policy's states (math B15)"
+    "2 ρ max λ_max(G_h), h ≥ 2, on the ball that holds the optimal policy's states (note B15)"
 )
 #: The same for bounded states, where no bound of L is known.
 BOUNDED_LIPSCHITZ_RULE = "estimate: that of the system without bounds on states"

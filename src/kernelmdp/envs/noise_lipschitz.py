@@ -2,9 +2,9 @@
 
 Distances are those of the MDP's metric. There are two rules for noise with standard deviations sd:
 
-- noise (math B8): L ≤ span V_{h+1} / √(2π), in units of sd, with span V_{h+1} ≤ (H − h) · range of
+- noise (note B8): L ≤ span V_{h+1} / √(2π), in units of sd, with span V_{h+1} ≤ (H − h) · range of
   R.
-- solved (math D7): the largest slope of U on a grid, plus the most by which it can change between
+- solved (note D7): the largest slope of U on a grid, plus the most by which it can change between
   two nodes, 0.484 · span V_{h+1} · spacing (‖∇²U‖ ≤ 4φ(1)/2 · span). If span V_{h+1} / √(2π) is
   smaller, that is used. V comes from the grid, and the error of this solution is not counted.
 """
@@ -28,10 +28,10 @@ CURVATURE_BOUND = 2 * math.exp(-0.5) / math.sqrt(2 * math.pi)
 
 #: The text of the rule "solved", for tables and files.
 SOLVED_RULE = (
-    "solved: slopes of U plus curvature, or span over noise, of the solved truth (math D7, B8)"
+    "solved: slopes of U plus curvature, or span over noise, of the solved truth (note D7, B8)"
 )
 #: The text of the rule "noise".
-NOISE_RULE = "noise: range of rewards over the noise (math B8)"
+NOISE_RULE = "noise: range of rewards over the noise (note B8)"
 
 
 def with_lipschitz(

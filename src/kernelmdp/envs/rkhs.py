@@ -2,7 +2,7 @@
 
 f = Σ_i α_i k(·, x_i) with centres x_i uniform on the box. With the Gram matrix K of the centres, α
 is rescaled so that αᵀKα = B². The norm of f is then exactly B. Functions are drawn until sup |f| on
-a net lies in a range. So mean next states stay in S, which math B14 needs, and no problem is flat.
+a net lies in a range. So mean next states stay in S, which note B14 needs, and no problem is flat.
 """
 
 import math

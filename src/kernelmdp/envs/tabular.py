@@ -1,6 +1,6 @@
 """MDPs with finitely many states and actions, given by their tables.
 
-States and actions are numbers 0, 1, …. A mean next state is the vector of probabilities (math D4).
+States and actions are numbers 0, 1, …. A mean next state is the vector of probabilities (note D4).
 Kernels are one-hot. The transition kernel gives every row the mean and the variances of the
 Dirichlet(1/S) prior: N(1/S, v) with v = (1/S)(1 − 1/S)/2. It is worth about one observation. The
 noise variance that agents know is the mean of p(1 − p) over the table.
@@ -43,7 +43,7 @@ def tabular(
         start: The first state.
         noise: The standard deviation of the Gaussian noise on rewards.
         embedding: "one-hot", or the paper's "index". With "index", agents see states as numbers on
-            a line, with a mean and additive noise. This is right for few tables (math B12), so it
+            a line, with a mean and additive noise. This is right for few tables (note B12), so it
             warns.
         name: The name of the environment.
 
@@ -276,7 +276,7 @@ def _tables(transitions: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lipschitz(P: np.ndarray, R: np.ndarray, horizon: int) -> float:
-    """Return L. U_h(p) = ⟨p, V⟩ is linear, with slope |V − mean(V)| on the simplex (math D4)."""
+    """Return L. U_h(p) = ⟨p, V⟩ is linear, with slope |V − mean(V)| on the simplex (note D4)."""
     V, largest = np.zeros(len(R)), 0.0
     for _ in range(horizon - 1):
         V = (R + P @ V).max(axis=1)

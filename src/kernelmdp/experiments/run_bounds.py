@@ -1,7 +1,7 @@
 """The regret bound that a theorem gives for a run, as a curve; or the reason why there is none.
 
 The assumptions of the agent's theorem decide whether there is one (``confidence.assumptions``). A
-curve holds for all numbers of episodes at once (math B19), or
+curve holds for all numbers of episodes at once (note B19), or
 in expectation.
 """
 
@@ -227,7 +227,7 @@ def _ball_bound(agent: PSRL) -> RunBound:
     arguments = theorem_arguments(agent) | {
         "norm_reward": norms[0],
         "norm_transition": norms[1],
-        # Gaussian noise provides L for every truth in the ball (math B8).
+        # Gaussian noise provides L for every truth in the ball (note B8).
         "lipschitz": noise_lipschitz(agent, max_reward),
     }
     text = f"Theorem 2, improved, {IN_EXPECTATION}"

@@ -97,13 +97,13 @@ def lipschitz_of(agent: Agent) -> float:
     if problem.horizon == 1:
         return 0.0
     if problem.transition_noise.categorical:
-        # In a table no L limits the plans. Instead |V − mean V| ≤ √S/2 · span, math D4.
+        # In a table no L limits the plans. Instead |V − mean V| ≤ √S/2 · span, note D4.
         return math.sqrt(problem.mean_dimension) * reward_bound(agent) * (problem.horizon - 1)
     return problem.lipschitz
 
 
 def noise_lipschitz(agent: Agent, max_reward: float) -> float:
-    """Return the L that Gaussian noise provides (math B8).
+    """Return the L that Gaussian noise provides (note B8).
 
     Args:
         agent: The agent.

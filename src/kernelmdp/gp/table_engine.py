@@ -4,7 +4,7 @@ After n rows with noise variances λ_t in a cell, with N = Σ 1/λ_t and Y = Σ 
 
     mean = Y / (N + 1/v),   variance = 1 / (N + 1/v),   gain = ½ Σ_cells ln(1 + vN).
 
-With one noise variance λ and v = 1 the mean is Σy/(n + λ) (math D4). An update changes observed
+With one noise variance λ and v = 1 the mean is Σy/(n + λ) (note D4). An update changes observed
 cells only.
 """
 

@@ -1,7 +1,7 @@
 """Linear dynamics and quadratic costs: s' = As + Ba + ε, reward −(sᵀPs + 2 sᵀNa + aᵀQa).
 
 The paper maximises sᵀPs + aᵀQa, which has no maximum. The Riccati recursion needs the sign that is
-used here (math B15). With z = (s, a), Θ = [A B] and C = [[P, N], [Nᵀ, Q]], the mean next state is
+used here (note B15). With z = (s, a), Θ = [A B] and C = [[P, N], [Nᵀ, Q]], the mean next state is
 Θz and the cost is zᵀCz.
 """
 
@@ -84,7 +84,7 @@ def riccati(
     """Compute the optimal policy over H periods and its cost.
 
     K_h = (Q + BᵀG_{h+1}B)⁻¹ (BᵀG_{h+1}A + Nᵀ),  G_h = P + AᵀG_{h+1}A − (BᵀG_{h+1}A + Nᵀ)ᵀK_h,
-    c_h = c_{h+1} + tr(G_{h+1} Σ_ε)  (math D8; N is the cross term).
+    c_h = c_{h+1} + tr(G_{h+1} Σ_ε)  (note D8; N is the cross term).
 
     Args:
         A: How the next state depends on the state, (m, m).

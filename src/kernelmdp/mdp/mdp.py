@@ -63,7 +63,7 @@ class MDP(Module):
     """An MDP: H periods of s' = Π_S(P̄(s, a) + ε), r = R̄(s, a) + ε.
 
     The learned target is the raw outcome P̄(s, a) + ε. The state is its projection to the state
-    space (math B13). So the noise has mean zero and the state space is bounded.
+    space (note B13). So the noise has mean zero and the state space is bounded.
 
     Args:
         model: The means R̄ and P̄, or a family of plausible means.

@@ -2,7 +2,7 @@
 
 A plain MDP has one mean reward and one mean next state at every z. A family of plausible MDPs has
 a centre and a width at every z instead. Its confidence sets are defined point by point, so the best
-member can be chosen at each z separately (math D1). A plain MDP is a family of width zero. So the
+member can be chosen at each z separately (note D1). A plain MDP is a family of width zero. So the
 same planner serves as both of the paper's planners.
 """
 

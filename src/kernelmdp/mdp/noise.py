@@ -283,7 +283,7 @@ class Uniform(Noise):
 class Categorical(Noise):
     """The next state is drawn from a finite set. Its mean is the vector of probabilities.
 
-    One-hot vectors e with mean p are vector sub-Gaussian with σ² = 1/2 (math D4, Hoeffding). Their
+    One-hot vectors e with mean p are vector sub-Gaussian with σ² = 1/2 (note D4, Hoeffding). Their
     coordinates have variance p(1 − p).
 
     Args:
@@ -393,7 +393,7 @@ def smallest_deviation(noise: Noise, metric: tuple[float, ...]) -> float:
 
 
 def gaussian_slope(span: float, deviation: float) -> float:
-    """Bound the slope of p ↦ E V(p + ε) under Gaussian noise: L ≤ span(V)/√(2πv) (math B8, P9).
+    """Bound the slope of p ↦ E V(p + ε) under Gaussian noise: L ≤ span(V)/√(2πv) (note B8, P9).
 
     Args:
         span: A bound of max V − min V.

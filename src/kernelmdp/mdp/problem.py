@@ -304,7 +304,7 @@ class Problem:
 
     @functools.cached_property
     def reward_range(self) -> tuple[float, float]:
-        """The lowest and the highest mean reward: ``reward_bounds``, or ±B_R √κ (math B2)."""
+        """The lowest and the highest mean reward: ``reward_bounds``, or ±B_R √κ (note B2)."""
         if self.reward_bounds is not None:
             return self.reward_bounds
         # With one period, clipping would only cause ties between the best actions.
@@ -315,7 +315,7 @@ class Problem:
 
     @property
     def lipschitz_norms(self) -> tuple[float, float, float, float, float]:
-        """B_R, Λ_R, B_P, Λ_P and the slope of the offset in the state (math D6), in state units.
+        """B_R, Λ_R, B_P, Λ_P and the slope of the offset in the state (note D6), in state units.
 
         Raises:
             ArgumentError: If a norm is unknown, or outputs are not independent.

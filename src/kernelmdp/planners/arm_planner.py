@@ -1,4 +1,4 @@
-"""The planner for H = 1. No state follows an action, so it maximises the reward (math D5).
+"""The planner for H = 1. No state follows an action, so it maximises the reward (note D5).
 
 Among finitely many arms the maximum is exact. In a box many arms are tried, spread evenly. The best
 few of them are then improved by gradient ascent. That maximum is approximate, from below.

@@ -1,4 +1,4 @@
-"""Planning with a proof: upper and lower values that enclose the optimum (math D6).
+"""Planning with a proof: upper and lower values that enclose the optimum (note D6).
 
 From Lipschitz constants of R̄ and P̄, every V_h is L_{V,h}-Lipschitz. Values at nodes extend to all
 states (McShane): M⁺V(s) = min_j [V(s_j) + L‖s − s_j‖] from above, and from below
@@ -12,13 +12,13 @@ charged to the bound that it could break:
 and V⁻ ≤ V_π ≤ V* ≤ V⁺ for π = one-step lookahead on M⁻V⁻ at the actual state, up to round-off.
 Both bounds are clipped to the sums that rewards in ``reward_range`` can have.
 
-A family of MDPs is planned in bonus form (math D3): the reward at z is min(R + width, highest
+A family of MDPs is planned in bonus form (note D3): the reward at z is min(R + width, highest
 reward) + L_{V,h+1}·radius. V⁺ is then at least V*_M for *every* member M that has the constants.
 The reason is that M⁺V⁺ is L_V-Lipschitz. Over the ball it is at most its value at the centre plus
 L_V·radius.
 
 The lower bound is for the policy in the optimistic problem, not in any member. It needs centre and
-widths that have the constants too. The gap is then planning error alone, as math B21 needs.
+widths that have the constants too. The gap is then planning error alone, as note B21 needs.
 """
 
 import dataclasses
@@ -46,7 +46,7 @@ from kernelmdp.types import ArrayLike, Key, Period
 
 
 class LookaheadPolicy(Policy):
-    """The best action of the net, by one-step lookahead on the lower value (math D6).
+    """The best action of the net, by one-step lookahead on the lower value (note D6).
 
     Attributes:
         lookahead: Scores all actions of the net.
@@ -157,7 +157,7 @@ class CertifiedPlanner(Planner):
 
     @classmethod
     def for_problem(cls, problem: Problem) -> "CertifiedPlanner":
-        """Make a planner with constants from norms and kernels (math D6).
+        """Make a planner with constants from norms and kernels (note D6).
 
         The tolerance is a tenth of the largest return. The planner is not strict.
 

@@ -1,6 +1,6 @@
-"""The constant L of Assumption A1, computed instead of assumed (math B8, D6).
+"""The constant L of Assumption A1, computed instead of assumed (note B8, D6).
 
-Assumption A1 is about the location family p + ε (math B11): |U_h(p) − U_h(p')| ≤ L ‖p − p'‖, where
+Assumption A1 is about the location family p + ε (note B11): |U_h(p) − U_h(p')| ≤ L ‖p − p'‖, where
 U_h(p) = E V_{h+1}(Π_S(p + ε)) and distances are measured after division by the metric of the MDP.
 
 Each rule returns a number with its name, and whether it is proved. ``tightest`` picks the smallest.
@@ -67,7 +67,7 @@ class LipschitzConstants:
         transition_slope: float,
         offset_slope: float = 0.0,
     ) -> "LipschitzConstants":
-        """Compute the constants from RKHS norms: L_R = B_R Λ_R, L_P = B_P Λ_Z (math D6).
+        """Compute the constants from RKHS norms: L_R = B_R Λ_R, L_P = B_P Λ_Z (note D6).
 
         Args:
             reward_norm: RKHS norm B_R of the reward.
@@ -101,7 +101,7 @@ class LipschitzConstants:
 
 
 def gaussian_noise_bound(mdp: MDP, *, span: float | None = None) -> LipschitzBound:
-    """Bound L by the Gaussian noise: L ≤ max_h span(V_{h+1}) / √(2πv) (math B8, P9).
+    """Bound L by the Gaussian noise: L ≤ max_h span(V_{h+1}) / √(2πv) (note B8, P9).
 
     It needs no assumption on the means. v is the smallest noise variance over the axes, in metric
     units. Projection to the state space S cannot increase the bound.
@@ -131,7 +131,7 @@ def gaussian_noise_bound(mdp: MDP, *, span: float | None = None) -> LipschitzBou
 def smoothness_bound(
     constants: LipschitzConstants, horizon: int, *, metric: tuple[float, ...] = (1.0,)
 ) -> LipschitzBound:
-    """Bound L by smoothness: L ≤ L_{V,2} = L_{R,s} Σ_{j=0}^{H−2} L_{P,s}^j (math D6).
+    """Bound L by smoothness: L ≤ L_{V,2} = L_{R,s} Σ_{j=0}^{H−2} L_{P,s}^j (note D6).
 
     It does not hold for a finite set of states, where rounding to the nearest state is not
     Lipschitz.
@@ -158,7 +158,7 @@ def rkhs_bound(
     offset_slope: float = 0.0,
     metric: tuple[float, ...] = (1.0,),
 ) -> LipschitzBound:
-    """Bound L by RKHS norms: L ≤ B_R Λ_R Σ_{j=0}^{H−2} (B_P Λ_Z)^j (math D6).
+    """Bound L by RKHS norms: L ≤ B_R Λ_R Σ_{j=0}^{H−2} (B_P Λ_Z)^j (note D6).
 
     Args:
         reward_norm: RKHS norm B_R of the reward.

@@ -1,4 +1,4 @@
-"""The Lipschitz envelope W(p) = inf_p' [U(p') + L ‖p − p'‖] (math D2).
+"""The Lipschitz envelope W(p) = inf_p' [U(p') + L ‖p − p'‖] (note D2).
 
 W is the largest L-Lipschitz function below U, and it stays above every L-Lipschitz function below
 U. So planning with W instead of an optimistic U stays optimistic, and it enforces L_M ≤ L. Without

@@ -1,4 +1,4 @@
-"""Optimism for linear-quadratic control by a Lagrangian dual (math D8).
+"""Optimism for linear-quadratic control by a Lagrangian dual (note D8).
 
 Every plausible next state is Âs + B̂a + w with ‖w‖² ≤ zᵀWz, where W is the squared radius as a
 quadratic form and ‖·‖ the metric M. The dual drops this constraint on w, and charges for violating

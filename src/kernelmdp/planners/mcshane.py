@@ -1,6 +1,6 @@
 """McShane extension of Lipschitz functions from nodes to all states, and one-step lookahead on it.
 
-This is the part of the certified planner (math D6) that scores actions at any states.
+This is the part of the certified planner (note D6) that scores actions at any states.
 """
 
 import itertools

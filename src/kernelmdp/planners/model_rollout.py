@@ -1,7 +1,7 @@
 """Returns of action sequences in an MDP, or in the best member of a family.
 
 In a family the choice among the plausible next states is a decision too (hallucinated control,
-Curi et al. 2020). The search covers the same members as math D1, step by step and without a table.
+Curi et al. 2020). The search covers the same members as note D1, step by step and without a table.
 """
 
 from collections.abc import Callable

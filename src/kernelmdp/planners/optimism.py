@@ -1,4 +1,4 @@
-"""The best plausible next state: the maximum of U over the set of plausible ones (math D1).
+"""The best plausible next state: the maximum of U over the set of plausible ones (note D1).
 
 Each backup has three steps. ``locate`` finds, once an episode for all state-action pairs, where to
 read tables of the lattice. ``prepare`` turns U of one period into a table. ``read`` reads that
@@ -13,7 +13,7 @@ table at those places. No step depends on how the widths were computed.
   sides.
 - ``EllipsoidBackup``: an ellipsoid in two dimensions or more; the best of finitely many members.
 - ``SimplexBackup``: tables; the best distribution in the ball, by Newton's method in a bracket.
-- ``BonusBackup``: U at the mean plus L times the radius (math D3), an upper bound without a search.
+- ``BonusBackup``: U at the mean plus L times the radius (note D3), an upper bound without a search.
 - ``TableBonusBackup``: the same for tables.
 
 - ``UpperBound``: two dimensions or more; a guaranteed upper bound of the maximum on the lattice.
@@ -203,7 +203,7 @@ class EllipsoidBackup(OptimisticBackup):
 
 
 class SimplexBackup(OptimisticBackup):
-    """Tables: the best distribution p in the ball around the mean, max ⟨p, V⟩ (math D4).
+    """Tables: the best distribution p in the ball around the mean, max ⟨p, V⟩ (note D4).
 
     With the multiplier x of the ball's constraint the best p is the nearest distribution to
     μ + x V. Its distance from μ grows with x. Newton steps inside a bracket find the x at which p
@@ -212,7 +212,7 @@ class SimplexBackup(OptimisticBackup):
 
     def locate(self, prediction: Prediction, sizes: Array, lipschitz: Array) -> tuple[Array, Array]:
         assert prediction.radius is not None
-        # The nearest distribution is no farther from the truth than the mean itself (math B14).
+        # The nearest distribution is no farther from the truth than the mean itself (note B14).
         return onto_simplex(prediction.state), prediction.radius * self.metric[0]
 
     def prepare(self, table: Float[Array, " M"], sizes: Array) -> Array:

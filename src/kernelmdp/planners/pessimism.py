@@ -1,4 +1,4 @@
-"""The worst value that a policy may have in a family of plausible MDPs (math A7, certificate ii).
+"""The worst value that a policy may have in a family of plausible MDPs (note A7, certificate ii).
 
 By induction over periods: if U̲ ≤ U, the least of U̲ over the plausible next states is at most U at
 the true one. So if the truth is plausible, the optimistic value minus this value bounds the regret

@@ -14,7 +14,7 @@ from kernelmdp.types import ArrayLike, Key
 
 
 def paper_tolerance(horizon: int, episode: int) -> float:
-    """Compute ε_l = √(H/l), which adds at most 2√T to the regret (math A5).
+    """Compute ε_l = √(H/l), which adds at most 2√T to the regret (note A5).
 
     Args:
         horizon: The number of periods H.

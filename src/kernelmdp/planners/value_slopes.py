@@ -1,4 +1,4 @@
-"""L from a solved MDP: the slope of U_h(p) = E V_{h+1}(Π_S(p + ε)) (math D7)."""
+"""L from a solved MDP: the slope of U_h(p) = E V_{h+1}(Π_S(p + ε)) (note D7)."""
 
 import math
 
@@ -16,7 +16,7 @@ from kernelmdp.types import ArrayLike
 def measured_slope(
     values: ArrayLike, grid: StateGrid, *, metric: tuple[float, ...]
 ) -> LipschitzBound:
-    """Find the steepest finite difference of U_h between neighbours on the lattice (math D7).
+    """Find the steepest finite difference of U_h between neighbours on the lattice (note D7).
 
     It is a lower estimate of L. With Gaussian noise U is exact for the interpolated V. With other
     noise U is a quadrature, which adds artificial steps where V jumps.
@@ -56,7 +56,7 @@ def measured_slope(
 def certified_slope(
     values: ArrayLike, grid: StateGrid, *, metric: tuple[float, ...], error: float = 0.0
 ) -> LipschitzBound:
-    """Bound L by gradients on the lattice, for Gaussian noise (math D7).
+    """Bound L by gradients on the lattice, for Gaussian noise (note D7).
 
     L ≤ max over the lattice of ‖∇U_h‖ + 2φ(1) span(V_{h+1}) η / v, where η is half the diagonal of
     a cell. V is its multilinear interpolation, for which ∇U = E[V(p + ε) ε]/v has a closed form.
@@ -66,7 +66,7 @@ def certified_slope(
         values: V at the nodes for h = 1..H + 1, (H + 1, N).
         grid: The grid of N nodes.
         metric: The metric of the MDP, one number for each axis.
-        error: How far the true V may be from the interpolation. It adds 2·error/√(2πv) (math P9).
+        error: How far the true V may be from the interpolation. It adds 2·error/√(2πv) (note P9).
 
     Returns:
         The bound. It is infinite for a finite set of states, and without Gaussian noise.

@@ -1,4 +1,4 @@
-"""Student-t noise: y = φ(z)ᵀξ + s·t_ν, ξ ~ N(0, I) (math E, non-conjugate (ii), in weight space).
+"""Student-t noise: y = φ(z)ᵀξ + s·t_ν, ξ ~ N(0, I) (note E, non-conjugate (ii), in weight space).
 
 A move of a chain is one sweep over the scale mixture and then some elliptical slices.
 

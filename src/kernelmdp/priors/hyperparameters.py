@@ -1,4 +1,4 @@
-"""Unknown hyper-parameters: NUTS over their logarithms, then the function exactly (math E (i)).
+"""Unknown hyper-parameters: NUTS over their logarithms, then the function exactly (note E (i)).
 
 θ contains logarithms of factors of the lengthscales, the signal variance and, as an option, the
 noise variance. The basis φ is fixed. It is compiled for lengthscales two deviations shorter than

@@ -1,4 +1,4 @@
-"""A finite-rank prior truncated to a norm ball: the exact setting of Theorem 2 (math E, B22).
+"""A finite-rank prior truncated to a norm ball: the exact setting of Theorem 2 (note E, B22).
 
 |ξ| is the norm of f, so the prior is N(0, I) on {|ξ| ≤ B}, for all columns of a function together.
 The posterior is the truncated Gaussian one: draws from the Gaussian are rejected if they lie

@@ -1,4 +1,4 @@
-"""Gaussian noise of unknown variance v ~ inverse-gamma(shape, rate): math E, non-conjugate (iv).
+"""Gaussian noise of unknown variance v ~ inverse-gamma(shape, rate): note E, non-conjugate (iv).
 
 In finite rank the functions can be integrated out. With ΦᵀΦ = U diag(λ) Uᵀ and c = UᵀΦᵀy,
 

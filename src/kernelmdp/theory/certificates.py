@@ -1,4 +1,4 @@
-"""Certificates: bounds of the regret of one run, computed from its confidence sets (math A7).
+"""Certificates: bounds of the regret of one run, computed from its confidence sets (note A7).
 
 A theorem bounds the regret of every run in advance. After a run you know which points it visited
 and how wide its confidence sets were there, so its bound is tighter. Both certificates hold if the
@@ -65,7 +65,7 @@ def martingale_term(
 ) -> float:
     """Compute B_R√κ √(2 ln(3/δ) τ H(H−1)(2H−1)/6), the martingale part of certificate (i).
 
-    This is Azuma's inequality in its range form, with a separate width for every period (math B20,
+    This is Azuma's inequality in its range form, with a separate width for every period (note B20,
     P8).
 
     Args:

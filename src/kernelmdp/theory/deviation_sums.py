@@ -15,7 +15,7 @@ from kernelmdp.theory.bound import log
 def paper_rkhs_lemma(
     *, steps: float, block: int, gain: float, variance_bound: float = 1.0
 ) -> float:
-    """Compute ln √(2 e^κ·block·γ·T), the paper's lemma at λ = block and κ ≤ 1 (math B3).
+    """Compute ln √(2 e^κ·block·γ·T), the paper's lemma at λ = block and κ ≤ 1 (note B3).
 
     The paper has e, which is e^κ at κ = 1.
 
@@ -65,14 +65,14 @@ def improved_lemma(
     outputs: int = 1,
     squares: bool = False,
 ) -> float:
-    """Compute ln of the least of three bounds: block lemma, rare jumps, and √(mκ)·T (math P1, P2).
+    """Compute ln of the least of three bounds: block lemma, rare jumps, and √(mκ)·T (note P1, P2).
 
     Block lemma: √(2mHκγT/ln(1 + mHκ/λ)).
 
     Rare jumps: for every c > 0 at most γ/c episodes gain more than c, so
     e^c √(2κTγ/ln(1 + κ/λ)) + H√(mκ)γ/c. The best c solves c²e^c = ratio of the two.
 
-    PSRL's proof needs a bound of √(T·ΣΣσ²) instead (math P10). Rare jumps are then
+    PSRL's proof needs a bound of √(T·ΣΣσ²) instead (note P10). Rare jumps are then
     √(T(e^{2c}·2κγ/ln(1 + κ/λ) + mHκγ/c)).
 
     Args:

@@ -117,7 +117,7 @@ class GPSetting:
         return log_sums[0], log_sums[1]
 
     def log_net_terms(self, tau: int, delta: float) -> tuple[float, float]:
-        """Compute ln of what the nets add to Σ 2βσ (math B5): σ([z]_l) ≤ σ(z) + Λ/(l² L̄).
+        """Compute ln of what the nets add to Σ 2βσ (note B5): σ([z]_l) ≤ σ(z) + Λ/(l² L̄).
 
         Args:
             tau: The number of episodes τ.
@@ -139,7 +139,7 @@ class GPSetting:
         )
 
     def noise_lipschitz(self, reward_bound: float) -> float:
-        """Bound L by the Gaussian noise: L ≤ 2 sup|R̄| (H − 1)/√(2πλ_P) (math B8).
+        """Bound L by the Gaussian noise: L ≤ 2 sup|R̄| (H − 1)/√(2πλ_P) (note B8).
 
         Args:
             reward_bound: A bound of sup|R̄|.
@@ -150,7 +150,7 @@ class GPSetting:
         return 2 * reward_bound * (self.horizon - 1) / math.sqrt(2 * math.pi * self.variances[1])
 
     def tail_mean(self, tau: int) -> float:
-        """Bound E[sup|R̄| 1_A]/P(A) for events A of probability p = 4/(3T) (math B7).
+        """Bound E[sup|R̄| 1_A]/P(A) for events A of probability p = 4/(3T) (note B7).
 
         The bound is x + b²/2x with x = b√ln(a/p). It is at most E sup|R̄|/P(A), which is smaller for
         the smallest T.

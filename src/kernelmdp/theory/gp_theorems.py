@@ -33,9 +33,9 @@ def theorem3(
     """Bound the regret of GP-UCRL under GP priors, with probability 1 − δ (paper, Theorem 3).
 
     - "paper": 2β_R e^{γ_{H−1}}√((2λ_R+1)γT) + 2Lβ_P e^{γ_{mH−1}}√((2λ_P+1)γT) + (L√m+1)Hπ²/3
-      + (LD + 2CH)√(2T ln(6/δ)). It is computed in logarithms, as e^γ soon overflows (math B23).
+      + (LD + 2CH)√(2T ln(6/δ)). It is computed in logarithms, as e^γ soon overflows (note B23).
     - "repaired": adds the cost of the nets, 2βHπ²Λ/(6L̄), because the posterior is conditioned at z
-      and not at [z]_l (math B5). Net sizes are integers, 2CH replaces LD, and κ is arbitrary.
+      and not at [z]_l (note B5). Net sizes are integers, 2CH replaces LD, and κ is arbitrary.
     - "improved": the block lemma or rare jumps replace e^γ√(2λ+1), tail levels are direct, and the
       martingale part is smaller.
 
@@ -45,14 +45,14 @@ def theorem3(
         reward_noise: Standard deviation of the reward's noise, √λ_R.
         transition_noise: Standard deviation of the transition's noise, √λ_P.
         lipschitz: The Lipschitz constant L. No L holds almost surely under a GP prior. So None
-            takes the bound by Gaussian noise on the event sup|R̄| ≤ C (math B8).
+            takes the bound by Gaussian noise on the event sup|R̄| ≤ C (note B8).
         diameter: The diameter D of the state space, for version "paper".
         delta: The probability δ with which the bound may fail.
         version: "paper", "repaired" or "improved".
         suprema: Suprema of draws. None computes them from the kernels.
-        anytime: Whether the bound holds for all T at once (math B19).
+        anytime: Whether the bound holds for all T at once (note B19).
         planner: "exact", or "approximate" for plans √(H/l)-close to optimal, which adds 2√T
-            (math B21).
+            (note B21).
         **gain_arguments: Where information gains come from, see ``GainArguments``.
 
     Returns:
@@ -129,7 +129,7 @@ def theorem4(
 
     - "paper": Theorem 3's first two parts with δ = 1/T and 3E[L*] for 2L, + 3 E sup|R̄|
       + (1 + √m E[L*])π²H. It needs T ≥ 4.
-    - "repaired": 2√E[L*²] replaces 3E[L*] (math B6), and nets are added (B5). (8/3)(x + b²/2x) with
+    - "repaired": 2√E[L*²] replaces 3E[L*] (note B6), and nets are added (B5). (8/3)(x + b²/2x) with
       x = b√ln(3aT/4) replaces 3 E sup|R̄|, because E[X 1_A] is not E[X]P(A) (B7). The slack is a
       third.
     - "improved": the same with the sums of Theorem 3's improved version.
@@ -139,12 +139,12 @@ def theorem4(
         episodes: The number of episodes τ.
         reward_noise: Standard deviation of the reward's noise, √λ_R.
         transition_noise: Standard deviation of the transition's noise, √λ_P.
-        lipschitz: √E[L*²]. None takes the bound by Gaussian noise and E sup|R̄|² (math B8).
+        lipschitz: √E[L*²]. None takes the bound by Gaussian noise and E sup|R̄|² (note B8).
         mean_lipschitz: E[L*]. None takes ``lipschitz``, or the bound by Gaussian noise.
         version: "paper", "repaired" or "improved".
         suprema: Suprema of draws. None computes them from the kernels.
         planner: "exact", or "approximate" for plans √(H/l)-close to optimal, which adds 2√T
-            (math B21).
+            (note B21).
         **gain_arguments: Where information gains come from, see ``GainArguments``.
 
     Returns:

@@ -121,7 +121,7 @@ def prior_suprema(reward: Kernel, transition: OutputKernel, domain: Domain) -> P
 def log_net_size(domain: Domain, *, slope: float, episode: int, version: str) -> float:
     """Compute ln|S_l| + ln|A_l|, the size of the net of an episode.
 
-    The paper's sizes are not integers and may be below 1 (math B25).
+    The paper's sizes are not integers and may be below 1 (note B25).
 
     Args:
         domain: The domain of z.
@@ -147,7 +147,7 @@ def log_net_size(domain: Domain, *, slope: float, episode: int, version: str) ->
 def beta(
     domain: Domain, *, slope: float, episode: int, delta: float, outputs: int, version: str
 ) -> float:
-    """Compute √(2 ln(|S_l||A_l| m π² l²/δ)), ``gp_beta``; on finite sets ``finite_beta`` (math A4).
+    """Compute √(2 ln(|S_l||A_l| m π² l²/δ)), ``gp_beta``; on finite sets ``finite_beta`` (note A4).
 
     Args:
         domain: The domain of z.

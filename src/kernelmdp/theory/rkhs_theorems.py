@@ -2,7 +2,7 @@
 
 There are three versions of each. "paper" is the statement as printed, "repaired" the nearest
 statement with a proof, and "improved" the best we can prove for the same algorithm with our planner
-(math A7).
+(note A7).
 """
 
 import math
@@ -48,7 +48,7 @@ def theorem1(
     - "paper": 2β_R√(2eHγT) + 2Lβ_P√(2emHγT) + (LD + 2B_RH)√(2T ln(3/δ)), with λ = H and mH. It
       needs κ ≤ 1 and the diameter D.
     - "repaired": e^κ replaces e, and |R̄| ≤ B_R√κ. 2B_R√κH replaces LD, because planners that clip
-      their values guarantee it, while L alone does not (math B2, B3, B11).
+      their values guarantee it, while L alone does not (note B2, B3, B11).
     - "improved": κ and λ are arbitrary, with the block lemma or rare jumps. Outputs that share a
       kernel have one radius. The martingale part is B_R√κ√(2 ln(3/δ) τ H(H−1)(2H−1)/6).
 
@@ -67,9 +67,9 @@ def theorem1(
         regulariser_reward: The reward's λ, for version "improved". None means H.
         regulariser_transition: The transition's λ, for version "improved". None means mH.
         optimise: Whether to search for the best λ.
-        anytime: Whether the bound holds for all T at once (math B19).
+        anytime: Whether the bound holds for all T at once (note B19).
         planner: "exact", or "approximate" for plans √(H/l)-close to optimal, which adds 2√T
-            (math B21).
+            (note B21).
         **gain_arguments: Where information gains come from, see ``GainArguments``.
 
     Returns:
@@ -151,9 +151,9 @@ def theorem2(
     - "paper": 2α_R√(2eHγT) + 3E[L*]α_P√(2emHγT) + 3B_R, where α is β with ln(3T) for ln(3/δ). It
       needs T ≥ 4.
     - "repaired": the paper's proof confuses an event of all episodes with one of each episode, and
-      the expectation of a product with a product of expectations (math B6). What holds has 2√E[L*²]
+      the expectation of a product with a product of expectations (note B6). What holds has 2√E[L*²]
       for 3E[L*], and (8/3)B_R√κ for 3B_R.
-    - "improved": the same with the sums of Theorem 1's improved version (math P10).
+    - "improved": the same with the sums of Theorem 1's improved version (note P10).
 
     Args:
         horizon: The number of periods H.
@@ -170,7 +170,7 @@ def theorem2(
         regulariser_transition: The transition's λ, for version "improved". None means mH.
         optimise: Whether to search for the best λ.
         planner: "exact", or "approximate" for plans √(H/l)-close to optimal, which adds 2√T
-            (math B21).
+            (note B21).
         **gain_arguments: Where information gains come from, see ``GainArguments``.
 
     Returns:

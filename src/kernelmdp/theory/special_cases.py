@@ -14,10 +14,10 @@ from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.theory.bound import Bound
 from kernelmdp.theory.rkhs_theorems import theorem1, theorem2
 
-#: Warning of the paper's version for tables, which treats states as numbers (math B12).
+#: Warning of the paper's version for tables, which treats states as numbers (note B12).
 INDEX_WARNING = (
     "states as numbers: the Lipschitz assumption fails for general chains; this holds only for "
-    "deterministic transitions and the like (math B12); the other versions embed states one-hot"
+    "deterministic transitions and the like (note B12); the other versions embed states one-hot"
 )
 
 
@@ -49,7 +49,7 @@ def lqr_constants(
     B_R = √(‖P‖_F² + ‖Q‖_F²), B_P = √(‖A‖_F² + ‖B‖_F²) and L = 2ρ max_h λ_max(G_h). P and Q are made
     symmetric, which changes no reward, but the norm. The paper's Dλ_1 is this L for a ball around 0
     and one G for all periods. Rewards are −cost, because a positive reward has no Riccati solution
-    (math B15).
+    (note B15).
 
     Args:
         state_matrix: A, (m, m).
@@ -148,7 +148,7 @@ def corollary2(
     """Compute Theorem 2 for linear-quadratic control on balls (paper, Corollary 2).
 
     It has the gains of ``corollary1``. The paper treats the random λ_1 as a constant. Here
-    ``lipschitz`` is √E[L*²] (math B15).
+    ``lipschitz`` is √E[L*²] (note B15).
 
     Args:
         state_dimension: The dimension m of a state.
@@ -188,7 +188,7 @@ def tabular(
     lipschitz: float | None = None,
     **arguments: Any,
 ) -> Bound:
-    """Compute Theorem 1 for tables of S states and A actions, with exact gains (math A7, D4).
+    """Compute Theorem 1 for tables of S states and A actions, with exact gains (note A7, D4).
 
     States are embedded one-hot: m = S, σ_P² = 1/2, B_P = √(SA), B_R = √(SA) sup|R̄|, and
     L = √S (H − 1) sup|R̄|. All but the last two need no assumption. Version "paper" treats states as

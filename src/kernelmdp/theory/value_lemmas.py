@@ -1,4 +1,4 @@
-"""Lemmas about values and probabilities as checks (math A8, h to k).
+"""Lemmas about values and probabilities as checks (note A8, h to k).
 
 >>> import kernelmdp as km
 >>> km.theory.value_lemmas.coverage([0.4, 0.9, 0.7], miss_probability=0.1).holds

@@ -1,6 +1,6 @@
 """Posterior variances and information gains of a run, observation by observation.
 
-One dense Cholesky factor C of K + λI contains all of them (math A2). C_tt² − λ is the variance
+One dense Cholesky factor C of K + λI contains all of them (note A2). C_tt² − λ is the variance
 before observation t. Σ_t ln(C_tt²/λ)/2 is the information gain. If b is the first observation of an
 episode, Σ_{b ≤ j ≤ t} C_tj² − λ is the variance at x_t given all earlier episodes.
 

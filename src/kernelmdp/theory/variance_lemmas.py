@@ -1,4 +1,4 @@
-"""Lemmas about variances and information gains, as checks on the data of a run (math A8).
+"""Lemmas about variances and information gains, as checks on the data of a run (note A8).
 
 Each function takes a ``VarianceHistory``, and returns a ``Check`` with both sides. The lemmas hold
 for every sequence of points. So a check fails only if the numbers of the run are wrong.
@@ -131,7 +131,7 @@ def stale_sum(history: VarianceHistory) -> Check:
 
 
 def block_lemma(history: VarianceHistory) -> Check:
-    """Check (e), the block lemma: Σ_lh σ²_{l−1}(z_lh) ≤ 2bκ · IG/ln(1 + bκ/λ) (math P1).
+    """Check (e), the block lemma: Σ_lh σ²_{l−1}(z_lh) ≤ 2bκ · IG/ln(1 + bκ/λ) (note P1).
 
     It holds for every λ. b is the number of rows of an episode.
 
@@ -170,7 +170,7 @@ def variance_ratio(history: VarianceHistory) -> Check:
 
 
 def rare_jumps(history: VarianceHistory, *, jump: float = 0.5) -> Check:
-    """Check (g), rare jumps: fewer than IG/c episodes gain more than c (math P2).
+    """Check (g), rare jumps: fewer than IG/c episodes gain more than c (note P2).
 
     So Σ_lh σ_{l−1}(z_lh) ≤ e^c √(T · 2κ IG/ln(1 + κ/λ)) + b√κ · IG/c, for each independent part.
 
@@ -235,7 +235,7 @@ def deviation_smoothness(
 
 
 def determinant_of_a_sum(first: Any, second: Any) -> Check:
-    """Check (m), the determinant of a sum: ln|I + A + B| ≤ ln|I + A| + ln|I + B| (math P7).
+    """Check (m), the determinant of a sum: ln|I + A + B| ≤ ln|I + A| + ln|I + B| (note P7).
 
     So gains of sums of kernels add up, without the extra logarithm of the paper's composition
     rules.

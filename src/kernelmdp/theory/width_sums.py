@@ -21,7 +21,7 @@ PLANNERS = ("exact", "approximate")
 #: Multiples of the default λ that ``optimise`` tries, 6 a decade. More are tighter and take longer.
 REGULARISER_MULTIPLES = np.logspace(-4, 2, 37)
 #: Warning of bounds that never become useful.
-LINEAR_GROWTH = "the bound grows at least linearly in T: this kernel is too rough for it (math B16)"
+LINEAR_GROWTH = "the bound grows at least linearly in T: this kernel is too rough for it (note B16)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +200,7 @@ def require_normalised(role: str, learned: LearnedFunction, version: str) -> Non
 
 
 def reward_bound_of(reward: BoundedFunction, reward_bound: float | None) -> float:
-    """Bound sup|R̄| by B_R√κ. The paper's B_R·κ is an error (math B2).
+    """Bound sup|R̄| by B_R√κ. The paper's B_R·κ is an error (note B2).
 
     Args:
         reward: The reward.
