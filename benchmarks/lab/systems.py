@@ -8,6 +8,8 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
+from kernelmdp.envs.angles import AnglePairs
+
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "control" / "plants"
 sys.path.insert(0, str(FOLDER))
 
@@ -71,6 +73,8 @@ WRONG = {
     "epidemic": {"contact": 1.3, "recovery": 1 / 1.3},
     "rotary-pendulum": {"arm": 1.3, "pendulum": 1 / 1.3, "weight": 1 / 1.3},
 }
+#: Pairs of a cosine and a sine, which agents know as one angle.
+PAIRS = {"rotary-pendulum": ((1, 2),)}
 
 
 def plant(name: str) -> gymnasium.Env:
@@ -97,11 +101,14 @@ def rough_model(name: str):
     for parameter, factor in WRONG[name].items():
         setattr(wrong, parameter, factor * getattr(wrong, parameter))
     low, high = wrong.observation_space.low, wrong.observation_space.high
+    angles = AnglePairs(PAIRS.get(name, ()))
 
     def model(state, action):
-        noise = jnp.zeros((1, wrong.noise_dimension))
-        following = wrong.transition(state[None], action[None], noise)[0][0]
-        return jnp.clip(following, low, high)
+        noise, observed = jnp.zeros((1, wrong.noise_dimension)), angles.observations(state[None])
+        following = jnp.clip(wrong.transition(observed, action[None], noise)[0][0], low, high)
+        for first, second in angles.pairs:
+            following = following.at[first].set(jnp.arctan2(following[second], following[first]))
+        return following[jnp.array(angles.observation_axes(len(low)))]
 
     return model
 
@@ -109,10 +116,11 @@ def rough_model(name: str):
 def reward(name: str):
     """The plant's mean reward without noise, as a function of points (n, d)."""
     true = in_jax(name)
-    m = true.observation_space.shape[0]
+    angles = AnglePairs(PAIRS.get(name, ()))
+    m = true.observation_space.shape[0] - len(angles.pairs)
 
     def values(points):
         noise = jnp.zeros((len(points), true.noise_dimension))
-        return true.transition(points[:, :m], points[:, m:], noise)[1]
+        return true.transition(angles.observations(points[:, :m]), points[:, m:], noise)[1]
 
     return values
