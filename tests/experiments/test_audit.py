@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp import archive, cli
+import kmdp as cli
+from kernelmdp import archive
 from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.experiments import RunConfig, audit, run
 from kernelmdp.numerics.modules import replace_fields

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelmdp as km
-from kernelmdp import cli
+import kmdp as cli
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning
 from kernelmdp.experiments import RunConfig, read_config, run
 from kernelmdp.learners import FixedKernels
@@ -197,7 +197,7 @@ def test_a_checkpoint_of_another_run(whole, tmp_path):
     ("words", "message"),
     [
         ({"agent": "genius"}, "agent: expected one of 'greedy', 'random', 'frugal', 'gp-ucrl'"),
-        ({"settings": {"colour": "red"}}, "set: expected settings of gp-ucrl: reward"),
+        ({"settings": {"colour": "red"}}, "set: expected settings of psrl: reward"),
         ({"settings": {"reward": lambda z: z[:, 0]}}, "set: expected text and numbers for reward"),
     ],
 )
@@ -263,8 +263,8 @@ def test_agents_are_listed(kmdp):
 
 def test_environments_are_listed(monkeypatch):
     """Solving all of them takes long; one is enough to see a row."""
-    monkeypatch.setattr(cli.run, "names", lambda: ("rkhs",))
-    monkeypatch.setattr(cli.run, "make", lambda name: CONFIG.system().environment)
+    monkeypatch.setattr(km.envs, "names", lambda: ("rkhs",))
+    monkeypatch.setattr(km.envs, "make", lambda name: CONFIG.system().environment)
     found = CliRunner().invoke(cli.app, ["envs"])
     assert found.exit_code == 0
     assert "rkhs" in found.output
@@ -293,7 +293,7 @@ def test_run(kmdp, whole, tmp_path):
         (("run", "rhks"), "did you mean 'rkhs'?"),
         (("run", "Nonsense-v0"), "expected an environment that Gymnasium can make"),
         (("run", "rkhs", "--agent", "genius"), "agent: expected one of 'greedy'"),
-        (("run", "rkhs", "--set", "colour=red"), "set: expected settings of gp-ucrl: reward"),
+        (("run", "rkhs", "--set", "colour=red"), "set: expected settings of psrl: reward"),
         (("run", "rkhs", "--set", "reward"), "expected NAME=VALUE, got reward"),
         (("run", "rkhs", "--set", "env.colour=red"), "options: expected for rkhs"),
         (("run", "rkhs", "--set", "env.horizon=long"), "horizon: expected a whole number"),
@@ -326,7 +326,7 @@ def test_stopping_says_how_to_go_on(kmdp, monkeypatch, tmp_path):
 
 
 def test_the_installed_command(tmp_path):
-    command = [sys.executable, "-m", "kernelmdp.cli", "run", "rhks", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "kmdp", "run", "rhks", "--out", str(tmp_path / "run")]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import kernelmdp as km
-from kernelmdp import cli
+import kmdp as cli
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig
 from kernelmdp.experiments.csv_follower import CSVFollower
@@ -299,7 +299,9 @@ def test_failures_are_said_and_are_the_code(kmdp, monkeypatch, tmp_path, file):
     for details, code in (("", 2), ("Traceback", 1)):
         failed = {"trial": TrialResult("trial", "it broke", details)}
         found = km.experiments.Study(tmp_path, (tmp_path / "trial",), failed)
-        monkeypatch.setattr(cli.study, "study", lambda *words, found=found, **more: found)
+        monkeypatch.setattr(
+            km.experiments.studies, "study", lambda *words, found=found, **more: found
+        )
         ended, out, err = kmdp("study", file())
         assert ended == code
         assert out.startswith("0 of 1 trials are finished")

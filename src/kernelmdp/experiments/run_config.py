@@ -53,7 +53,7 @@ class RunConfig:
     """
 
     env: Any
-    agent: Any = "gp-ucrl"
+    agent: Any = "psrl"
     seed: int = 0
     env_options: dict[str, Any] = dataclasses.field(default_factory=dict)
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)

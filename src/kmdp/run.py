@@ -1,61 +1,114 @@
-"""The commands ``kmdp run``, ``kmdp play``, ``kmdp envs`` and ``kmdp agents``."""
+"""The command ``kmdp run``: let an agent learn in an environment."""
 
 import contextlib
 import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelmdp.agents import AGENTS, Agent
-from kernelmdp.cli.command import app, parse_value
-from kernelmdp.envs import make, names
-from kernelmdp.experiments import Result, RunConfig, run
-from kernelmdp.experiments.playback import draw_episode, play_saved
-from kernelmdp.experiments.progress import describe, track
-from kernelmdp.experiments.run import load_agent_of_run
-from kernelmdp.experiments.tensorboard import TensorBoardWriter, require_tensorboard
-from kernelmdp.report import draw_regret, slope
+from kmdp.command import app, examples, parse_value
+from kmdp.names import AGENTS, ENVIRONMENTS, completion
+
+if TYPE_CHECKING:
+    from kernelmdp.agents import Agent
+    from kernelmdp.experiments import Result, RunConfig
+    from kernelmdp.experiments.tensorboard import TensorBoardWriter
 
 
-@app.command("run")
+@app.command(
+    "run",
+    rich_help_panel="Learn",
+    epilog=examples(
+        "run riverswim --episodes 100",
+        "run Pendulum-v1 --episodes 10 --render learned.gif",
+        "run rkhs --agent gp-ucrl --set confidence=valid --set env.horizon=5",
+        "run plants:Tank --episodes 8 --constraint 'level <= 1.5' --risk 0.05",
+    ),
+)
 def run_command(
-    env: Annotated[str, typer.Argument(help="the environment; kmdp envs lists them")],
-    out: Annotated[
-        pathlib.Path | None,
-        typer.Option(
-            help="the run's folder; repeat the command to continue  (default: runs/ENV-AGENT-SEED)"
+    env: Annotated[
+        str,
+        typer.Argument(
+            help="The system to control: a name that `kmdp envs` lists, the id of a Gymnasium "
+            "environment such as Pendulum-v1, or module:Name of your own.",
+            autocompletion=completion(ENVIRONMENTS),
         ),
-    ] = None,
-    agent: Annotated[str, typer.Option(help="the agent; kmdp agents lists them")] = "gp-ucrl",
-    episodes: Annotated[int, typer.Option(min=1, help="in total, with those already played")] = 20,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    ],
+    agent: Annotated[
+        str,
+        typer.Option(
+            help="The learning algorithm. `kmdp agents` says what each one does.",
+            autocompletion=completion(AGENTS),
+        ),
+    ] = "psrl",
+    episodes: Annotated[
+        int,
+        typer.Option(
+            min=1, help="How many episodes to play in total, with those that are in the folder."
+        ),
+    ] = 20,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Decides all that is random. Same seed, same numbers.")
+    ] = 0,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="NAME=VALUE: a setting of the agent, such as reward=known, confidence=valid, "
-            "confidence.delta=0.05, planner=bonus; env.NAME=VALUE for the environment",
+            metavar="NAME=VALUE",
+            help="A setting of the agent, such as reward=known or planner=mpc (`kmdp agents psrl` "
+            "lists them), or env.NAME=VALUE of the environment. Repeat it for more.",
         ),
     ] = None,
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(help="what must stay within limits, such as 'temperature <= 80'"),
-    ] = None,
-    risk: Annotated[
-        float | None, typer.Option(help="the probability of breaking a constraint, in all episodes")
+    out: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="The folder of the run. Repeat the command to continue it. By default "
+            "runs/ENV-AGENT-SEED.",
+            rich_help_panel="Output",
+        ),
     ] = None,
     render: Annotated[
-        pathlib.Path | None, typer.Option(help="write a GIF of the learned policy")
+        pathlib.Path | None,
+        typer.Option(
+            help="Film one episode of the learned controller into this GIF file.",
+            rich_help_panel="Output",
+        ),
     ] = None,
-    tensorboard: Annotated[bool, typer.Option(help="write event files into the folder")] = False,
+    tensorboard: Annotated[
+        bool,
+        typer.Option(
+            "--tensorboard",
+            help="Also write event files for TensorBoard into the folder.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What must stay within limits, such as 'temperature <= 80'. Repeat it for more.",
+            rich_help_panel="Safety",
+        ),
+    ] = None,
+    risk: Annotated[
+        float | None,
+        typer.Option(
+            help="The probability of breaking a constraint that you accept, over all episodes.",
+            rich_help_panel="Safety",
+        ),
+    ] = None,
 ) -> None:
-    """Let an agent learn in an environment."""
+    """Learn to control a system, and keep all results in a folder."""
+    from kernelmdp.experiments import run
+    from kernelmdp.experiments.playback import draw_episode
+    from kernelmdp.experiments.run import load_agent_of_run
+    from kernelmdp.experiments.tensorboard import TensorBoardWriter, require_tensorboard
+    from kernelmdp.report import draw_regret
+
     safety = {"constraints": constraint or None, "risk": risk}
     config = _config(env, agent, seed, settings or [], safety)
     if out is None:
@@ -73,58 +126,6 @@ def run_command(
         print(f"one episode of the learned policy: {render}")
 
 
-@app.command("play")
-def play_command(
-    folder: Annotated[pathlib.Path, typer.Argument(help="the run's folder")],
-    episodes: Annotated[int, typer.Option(min=1)] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="the seed of starts and noise")] = 0,
-    render: Annotated[
-        pathlib.Path | None, typer.Option(help="write a GIF of the first episode")
-    ] = None,
-) -> None:
-    """Play the policy that a saved agent has learned. The agent does not learn from it."""
-    agent, played = play_saved(folder, episodes=episodes, seed=seed)
-    table = Table(title=f"{agent.name} on {agent.problem.name}", box=None)
-    table.add_column("episode")
-    table.add_column("steps")
-    table.add_column("return")
-    for number, episode in enumerate(played, start=1):
-        table.add_row(str(number), str(len(episode.rewards)), f"{episode.total:.5g}")
-    Console().print(table)
-    if render is not None:
-        draw_episode(agent, render, seed=seed)
-        print(f"the first episode: {render}")
-
-
-@app.command("envs")
-def envs_command() -> None:
-    """List the environments."""
-    table = Table("environment", "states", "actions", "horizon", "optimal value", box=None)
-    for name in names():
-        env = make(name)
-        value = "by start" if callable(env.start) else str(env.optimal_value())
-        table.add_row(name, str(env.mdp.states), str(env.mdp.actions), str(env.mdp.horizon), value)
-    Console().print(table)
-
-
-@app.command("agents")
-def agents_command(
-    name: Annotated[str | None, typer.Argument(help="an agent, to list its settings")] = None,
-) -> None:
-    """List the agents, or the settings of one agent."""
-    if name is not None:
-        settings = Table("setting", "default", "meaning", box=None)
-        config = AGENTS.find(name).Config
-        for field, meaning in config.meanings().items():
-            settings.add_row(field, str(getattr(config, field)), meaning)
-        Console().print(settings)
-        return
-    table = Table("agent", "what it does", box=None)
-    for agent_name, agent_class in AGENTS.items():
-        table.add_row(agent_name, (agent_class.__doc__ or "").strip().splitlines()[0])
-    Console().print(table)
-
-
 def file_name(name: str) -> str:
     """Make a name fit for a folder.
 
@@ -139,7 +140,9 @@ def file_name(name: str) -> str:
 
 def _config(
     env: str, agent: str, seed: int, settings: list[str], given: dict[str, Any]
-) -> RunConfig:
+) -> "RunConfig":
+    from kernelmdp.experiments import RunConfig
+
     values: dict[str, dict[str, Any]] = {"env": {}, "agent": {}}
     values["agent"] |= {name: value for name, value in given.items() if value is not None}
     for setting in settings:
@@ -153,8 +156,10 @@ def _config(
     return RunConfig(env, agent, seed, values["env"], values["agent"])
 
 
-def _track(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+def _track(rows: Any, total: int, agent: "Agent") -> Iterator[dict[str, Any]]:
     """Show progress: a live line in a terminal, ten plain lines elsewhere."""
+    from kernelmdp.experiments.progress import describe, track
+
     if total and agent.learns:
         print(f"{agent.name} plans with {type(agent.planner).__name__}", file=sys.stderr)
     every = max(1, total // 10)
@@ -166,11 +171,11 @@ def _track(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
 
 
 def _track_with_tensorboard(
-    writer: TensorBoardWriter,
-) -> Callable[[Any, int, Agent], Iterator[dict[str, Any]]]:
+    writer: "TensorBoardWriter",
+) -> Callable[[Any, int, "Agent"], Iterator[dict[str, Any]]]:
     """Show progress, and write event files meanwhile."""
 
-    def track_and_write(rows: Any, total: int, agent: Agent) -> Iterator[dict[str, Any]]:
+    def track_and_write(rows: Any, total: int, agent: "Agent") -> Iterator[dict[str, Any]]:
         for row in _track(rows, total, agent):
             writer.update()
             yield row
@@ -178,7 +183,11 @@ def _track_with_tensorboard(
     return track_and_write
 
 
-def _print_summary(result: Result, out: pathlib.Path) -> None:
+def _print_summary(result: "Result", out: pathlib.Path) -> None:
+    import numpy as np
+
+    from kernelmdp.report import slope
+
     columns = result.episodes
     table = Table(title=f"{result.agent} on {result.name}", box=None, show_header=False)
     table.add_row("episodes", str(len(columns)))

@@ -2,14 +2,16 @@
 
 import math
 import pathlib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelmdp.cli.command import app
-from kernelmdp.experiments.audit import Audit, audit
+from kmdp.command import app, examples
+
+if TYPE_CHECKING:
+    from kernelmdp.experiments.audit import Audit
 
 #: The exit code if a check fails: the theory excludes what the run did.
 FAILED = 1
@@ -17,18 +19,22 @@ FAILED = 1
 VERDICTS = {True: "pass", False: "FAIL", None: "not checked"}
 
 
-@app.command("audit")
+@app.command(
+    "audit", rich_help_panel="Theory", epilog=examples("audit runs/river", "audit studies/penalty")
+)
 def audit_command(
-    folder: Annotated[pathlib.Path, typer.Argument(help="a run's folder, as kmdp run leaves it")],
+    folder: Annotated[pathlib.Path, typer.Argument(help="The folder of a run.")],
 ) -> None:
     """Check every lemma, the coverage and the certificates of a stored run."""
+    from kernelmdp.experiments.audit import audit
+
     result = audit(folder)
     _print(result, Console())
     if result.failed:
         raise typer.Exit(FAILED)
 
 
-def _print(result: Audit, console: Console) -> None:
+def _print(result: "Audit", console: Console) -> None:
     title = f"{result.agent} on {result.env}, {result.episodes} episodes"
     table = Table("check", "left", "right", "slack", "verdict", "note", title=title, box=None)
     for check in result.checks:
