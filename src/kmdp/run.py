@@ -5,6 +5,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -158,16 +159,13 @@ def _config(
 
 def _track(rows: Any, total: int, agent: "Agent") -> Iterator[dict[str, Any]]:
     """Show progress: a live line in a terminal, ten plain lines elsewhere."""
-    from kernelmdp.experiments.progress import describe, track
+    from kernelmdp.experiments.progress import FIRST_EPISODES, track
 
     if total and agent.learns:
-        print(f"{agent.name} plans with {type(agent.planner).__name__}", file=sys.stderr)
-    every = max(1, total // 10)
-    plain = not Console(file=sys.stderr).is_terminal
-    for row in track(rows, total=total, agent=agent.name):
-        if plain and row["episode"] % every == 0:
-            print(f"episode {row['episode']}: {describe(row)}", file=sys.stderr, flush=True)
-        yield row
+        planner = type(agent.planner).__name__
+        print(f"{agent.name} plans with {planner}; {FIRST_EPISODES}", file=sys.stderr)
+    activity = partial(getattr, agent, "activity")
+    yield from track(rows, total=total, agent=agent.name, activity=activity, lines=10)
 
 
 def _track_with_tensorboard(

@@ -4,6 +4,7 @@ import csv
 import subprocess
 import sys
 import tomllib
+import types
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 import kernelmdp as km
 import kmdp as cli
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning
-from kernelmdp.experiments import RunConfig, read_config, run
+from kernelmdp.experiments import RunConfig, progress, read_config, run
 from kernelmdp.learners import FixedKernels
 from kernelmdp.report import draw_regret, read_columns, slope
 
@@ -331,3 +332,35 @@ def test_the_installed_command(tmp_path):
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
     assert "did you mean 'rkhs'?" in found.stderr
+
+
+# Progress.
+
+
+def test_time_left_does_not_count_compilation(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    compiled = types.SimpleNamespace(seconds=0.0, tracing_seconds=0.0, current_seconds=0.0)
+    monkeypatch.setattr(progress, "COMPILATIONS", compiled)
+    pace = progress.EpisodePace(10)
+    for seconds, compiling in ((30, 29), (20, 18), (2, 0), (22, 20)):
+        clock[0] += seconds
+        compiled.seconds += compiling
+        pace.end_episode()
+    assert pace.seconds_left == 6 * 2.0
+
+
+def test_the_progress_line_says_what_happens(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    compiled = types.SimpleNamespace(seconds=0.0, tracing_seconds=0.0, current_seconds=0.0)
+    monkeypatch.setattr(progress, "COMPILATIONS", compiled)
+    column = progress.ActivityColumn(lambda: "planning", progress.EpisodePace(10))
+    bar = progress.Progress(disable=True)
+    bar.add_task("", total=10, completed=3, numbers="return 2")
+    (task,) = bar.tasks
+    assert column.render(task).plain == "return 2"
+    clock[0] = 5.0
+    assert column.render(task).plain == "episode 4: planning 5 s"
+    compiled.current_seconds = 4.0
+    assert column.render(task).plain == "episode 4: compiling 4 s"

@@ -122,6 +122,8 @@ class Agent(AgentFiles, abc.ABC):
         self.episode: Any = 0
         #: Running sums, such as cumulative regret, that the learning loop stores with the agent.
         self.totals: dict[str, float] = {}
+        #: What the learning loop does now: "planning", "playing" or "learning".
+        self.activity = "planning"
         #: Number of the last episode in which what is learned pays; None if it is not known.
         self.last_episode: int | None = None
         #: Confidence sets of the current episode, for agents that build them.

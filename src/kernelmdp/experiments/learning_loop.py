@@ -61,10 +61,11 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
     for _ in range(episodes):  # l = 1, 2, …
         start_key, play_key = episode_keys(key, agent.episode)
         start = system.start(key=start_key)
-        start_time = time.perf_counter()
+        start_time, agent.activity = time.perf_counter(), "planning"
         policy = agent.ask(start)  # M_l from the beliefs before episode l, and its policy π_l
         seconds = time.perf_counter() - start_time
         plan: Any = agent.planned
+        agent.activity = "playing"
         if agent.update == "step":
             episode = system.play_by_step(agent, start, key=play_key)
         else:
@@ -72,7 +73,7 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
                 policy = CheckedStart(policy, violation)
             episode = system.play(policy, start, key=play_key)  # s_1, a_1, r_1, …, s_{H+1}
         row = recorder.before_update(plan, episode) | {"plan_seconds": seconds}
-        start_time = time.perf_counter()
+        start_time, agent.activity = time.perf_counter(), "learning"
         agent.replay(episode)  # update the beliefs with the whole episode
         jax.block_until_ready(jax.tree.leaves(agent.state))
         row["update_seconds"] = time.perf_counter() - start_time
@@ -90,8 +91,11 @@ def learn(agent: Agent, *, episodes: int, progress: bool) -> Result:
     Returns:
         The table of these episodes, and whether a theorem covers the run.
     """
-    rows = interact(agent, episodes)
-    tracked = list(track(rows, total=episodes, agent=agent.name) if progress else rows)
+    rows: Iterator[dict[str, Any]] = interact(agent, episodes)
+    if progress:
+        activity = functools.partial(getattr, agent, "activity")
+        rows = track(rows, total=episodes, agent=agent.name, activity=activity)
+    tracked = list(rows)
     return Result(agent.problem.name, agent.name, agent.coverage, Table(tracked, columns_of(agent)))
 
 
