@@ -2,6 +2,7 @@
 
 import math
 import pathlib
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,15 +24,57 @@ VERDICTS = {True: "pass", False: "FAIL", None: "not checked"}
     "audit", rich_help_panel="Theory", epilog=examples("audit runs/river", "audit studies/penalty")
 )
 def audit_command(
-    folder: Annotated[pathlib.Path, typer.Argument(help="The folder of a run.")],
+    folder: Annotated[
+        pathlib.Path,
+        typer.Argument(help="The folder of a run, of a study, or a folder that contains runs."),
+    ],
 ) -> None:
-    """Check every lemma, the coverage and the certificates of a stored run."""
+    """Check stored runs against their own data and the theory: lemmas, coverage, certificates."""
     from kernelmdp.experiments.audit import audit
+    from kernelmdp.experiments.run_files import CONFIG_FILE
 
-    result = audit(folder)
-    _print(result, Console())
-    if result.failed:
+    console = Console()
+    if (folder / CONFIG_FILE).exists() or not folder.is_dir():
+        result = audit(folder)
+        _print(result, console)
+        failed = bool(result.failed)
+    else:
+        failed = _audit_all(folder, console)
+    if failed:
         raise typer.Exit(FAILED)
+
+
+def _audit_all(folder: pathlib.Path, console: Console) -> bool:
+    """Audit every run in a folder, one line for each. Return whether a check failed."""
+    from kernelmdp.errors import KernelMDPError
+    from kernelmdp.experiments.audit import audit
+    from kernelmdp.report.reading import find_runs
+
+    runs, studies = find_runs([folder])
+    audited, failed = 0, 0
+    for number, run in enumerate(runs, start=1):
+        print(f"auditing {number} of {len(runs)}: {run}", file=sys.stderr)
+        try:
+            result = audit(run)
+        except KernelMDPError as error:
+            console.print(f"{run.name}: not audited, {error}", highlight=False, soft_wrap=True)
+            continue
+        audited, failed = audited + 1, failed + bool(result.failed)
+        console.print(f"{run.name}: {_counts(result)}", highlight=False, soft_wrap=True)
+        for check in result.failed:
+            text = f"  FAIL {check.name}: {check.note}"
+            console.print(text, highlight=False, soft_wrap=True)
+    waiting = sum(len(study.not_begun(runs)) for study in studies)
+    parts = [f"{audited} of {len(runs) + waiting} trials are audited", f"{failed} fail"]
+    parts += [f"{waiting} have not begun"] if waiting else []
+    console.print(", ".join(parts), highlight=False)
+    return failed > 0
+
+
+def _counts(result: "Audit") -> str:
+    failed, unknown = len(result.failed), len(result.not_checked)
+    passed = len(result.checks) - failed - unknown
+    return f"{passed} pass, {failed} fail, {unknown} could not be checked"
 
 
 def _print(result: "Audit", console: Console) -> None:
@@ -53,9 +96,7 @@ def _print(result: "Audit", console: Console) -> None:
         bounds.add_row(certificate.name, _number(certificate.total), note)
     bounds.add_row("theory", str(result.coverage), "")
     console.print(bounds)
-    failed = len(result.failed)
-    passed = len(result.checks) - failed - len(result.not_checked)
-    console.print(f"{passed} pass, {failed} fail, {len(result.not_checked)} could not be checked")
+    console.print(_counts(result))
     for check in result.failed:
         console.print(f"FAIL {check.name}: {check.note}", highlight=False)
 
