@@ -37,7 +37,7 @@ from kernelmdp.agents import GPUCRL, PSRL, SOMBRL, Agent, Frugal, Greedy, Random
 from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import Environment, from_gymnasium, make, register  # noqa: E402
-from kernelmdp.experiments import Oracle, study  # noqa: E402
+from kernelmdp.experiments import Oracle, callbacks, study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
 from kernelmdp.mdp import PID, Constraint, Fallback, Problem  # noqa: E402
 from kernelmdp.planners import GridPlanner, MPCPlanner  # noqa: E402
@@ -72,6 +72,7 @@ __all__ = [
     "Random",
     "__version__",
     "agents",
+    "callbacks",
     "classics",
     "confidence",
     "controllers",

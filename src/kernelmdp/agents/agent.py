@@ -12,18 +12,17 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from kernelmdp.agents.agent_control import AgentControl
 from kernelmdp.agents.agent_files import AgentFiles
 from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
-from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
+from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.evidence import evidence_of
-from kernelmdp.agents.promise import Promise, promise_of
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
-from kernelmdp.controllers import Controller
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
@@ -36,10 +35,10 @@ from kernelmdp.numerics.checks import integer
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.planners import Plan, Planner, as_planner
 from kernelmdp.planners.registry import constrained
-from kernelmdp.types import ArrayLike, Key, Observation
+from kernelmdp.types import ArrayLike, Key
 
 
-class Agent(AgentFiles, abc.ABC):
+class Agent(AgentControl, AgentFiles, abc.ABC):
     """An agent that learns a controller episode by episode. Use one of its subclasses.
 
     Args:
@@ -137,6 +136,7 @@ class Agent(AgentFiles, abc.ABC):
         self._plan: Plan | None = None
         self._start: np.ndarray | None = None
         self._greedy: Plan | None = None
+        self._evaluated_in: object = None
         #: The best evaluation so far, or None before the first.
         self.best: Evaluation | None = None
         #: Whether ``predict`` follows the best controller and not the newest one.
@@ -436,97 +436,21 @@ class Agent(AgentFiles, abc.ABC):
         self._steps_seen += 1
         self._plan = self._greedy = None
 
-    def predict(self, observation: Observation, period: int = 0) -> np.ndarray:
-        """Return the action of ``plan_greedy``: the best one known, without exploration.
-
-        Args:
-            observation: What the system shows, in the form of its observations.
-            period: The period of the episode, from 0 to H − 1.
-
-        Returns:
-            The action, (q,).
-
-        Raises:
-            ArgumentError: If there is no such period.
-        """
-        seen = np.atleast_1d(np.asarray(self.system.state_of(observation), float))
-        checked_state(self.problem, "observation", seen)
-        if not 0 <= period < self.problem.horizon:
-            raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
-        return user_policy(self.problem, self.controller_plan().policy)(seen, period)
-
-    def controller(self, **options: Any) -> Controller:
-        """Make an object that runs what ``predict`` does on a machine, period after period.
-
-        Args:
-            **options: Options of ``Controller``: ``time_limit``, ``watchdog``, ``on_stale``,
-                ``fallback`` and ``bounds``. The fallback of the problem is the default.
-
-        Returns:
-            The controller. It keeps its plan, whatever the agent learns meanwhile.
-        """
-        policy = user_policy(self.problem, self.controller_plan().policy)
-        return Controller(policy, self.problem, state_of=self.system.state_of, **options)
-
-    def controller_plan(self) -> Plan:
-        """Return the plan that ``predict`` follows. It is made once after every episode.
-
-        Returns:
-            The plan.
-        """
-        if self._greedy is None:
-            self._greedy = self.plan_greedy(key=episode_key(self.seed, self.episode))
-        return self._greedy
-
-    def evaluate(self, episodes: int = 5, *, seed: int = 0) -> Evaluation:
-        """Play the newest controller without learning from it, and keep the best one.
-
-        If the newest controller is much worse than the best one evaluated so far, a warning says
-        so, and ``predict`` follows the best one until a later evaluation finds no such loss.
-
-        Args:
-            episodes: The number of episodes.
-            seed: The seed of the first one; the others have the next seeds.
-
-        Returns:
-            The returns of the newest controller.
-        """
-        episodes = integer("episodes", episodes, least=1)
-        if self.follows_best:
-            self.follows_best, self._greedy = False, None
-        policy = user_policy(self.problem, self.controller_plan().policy)
-        returns = self.system.evaluate(policy, seeds=range(seed, seed + episodes))
-        newest = Evaluation(self.episode, returns)
-        totals = np.array([episode.total for episode in self.history])
-        if self.best is not None and warn_of_loss(newest, self.best, seen=totals):
-            self.follows_best, self._greedy = True, None
-        elif self.best is None or newest.mean >= self.best.mean:
-            self.best, self.best_state = newest, self.state
-        return newest
-
-    def promise(self, start: ArrayLike | None = None) -> Promise:
-        """Estimate what ``predict`` is worth at least: its lowest value in several drawn MDPs.
-
-        Args:
-            start: The first state, (m,). The default is the start of the last episode.
-
-        Returns:
-            The estimate. No theorem is behind it. NaN if the plan or the learner allows none.
-        """
-        return promise_of(self, start)
-
-    def learn(self, episodes: int, *, progress: bool = True) -> Any:
+    def learn(self, episodes: int, *, callback: object = None, progress: bool = True) -> Any:
         """Play more episodes of the task and learn from each.
 
         Args:
             episodes: The number of episodes to play.
+            callback: What is called after every episode: a function of the agent and the row of
+                the episode, which stops learning if it returns False. Or a callback of
+                ``km.callbacks``, such as ``StopAtReturn``, or a list of these.
             progress: Whether to show a progress line in a terminal.
 
         Returns:
             A ``Result``: a table with one row an episode, and whether a theorem covers the run.
         """
         episodes = integer("episodes", episodes, least=1)
-        return self.system.learn(self, episodes=episodes, progress=progress)
+        return self.system.learn(self, episodes=episodes, progress=progress, callback=callback)
 
     # Private methods.
 

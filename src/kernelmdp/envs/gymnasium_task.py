@@ -325,6 +325,25 @@ class GymnasiumTask:
             observation = self.env.get_wrapper_attr("completed")(observation)
         return self._encoding.state(self._encoding.observed(observation, "given"))
 
+    def rows_of(self, observation: Any) -> list[Any] | None:
+        """Split a batch of observations.
+
+        Args:
+            observation: An observation of the environment, or a batch of them: an array with one
+                more axis, or a list of observations with parts.
+
+        Returns:
+            The observations of a batch. None for a single observation.
+        """
+        shape = self.env.observation_space.shape
+        if shape is None:
+            return observation if isinstance(observation, list) else None
+        try:
+            is_batch = np.ndim(observation) == max(len(shape), 1) + 1
+        except ValueError:  # lists of different lengths
+            return None
+        return list(observation) if is_batch else None
+
     def _note(self, states: Box, rows: np.ndarray) -> None:
         """Look at the observations of an episode, but not at the cost, which may be constant."""
         names = self._encoding.names

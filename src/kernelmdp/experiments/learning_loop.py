@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from kernelmdp.agents import Agent
 from kernelmdp.errors import ArgumentError
+from kernelmdp.experiments.callback import CallbackList
 from kernelmdp.experiments.progress import track
 from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
@@ -80,13 +81,14 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
         yield row | recorder.after_update()
 
 
-def learn(agent: Agent, *, episodes: int, progress: bool) -> Result:
+def learn(agent: Agent, *, episodes: int, progress: bool, callback: Any = None) -> Result:
     """Play more episodes and learn from each. ``Agent.learn`` calls this.
 
     Args:
         agent: The agent.
         episodes: The number of episodes to play.
         progress: Whether to show a progress line in a terminal.
+        callback: A callback, a function of agent and row, or a list of these.
 
     Returns:
         The table of these episodes, and whether a theorem covers the run.
@@ -95,7 +97,16 @@ def learn(agent: Agent, *, episodes: int, progress: bool) -> Result:
     if progress:
         activity = functools.partial(getattr, agent, "activity")
         rows = track(rows, total=episodes, agent=agent.name, activity=activity)
-    tracked = list(rows)
+    callbacks = CallbackList.of(callback)
+    tracked = []
+    try:
+        callbacks.on_start(agent)
+        for row in rows:
+            tracked.append(row)
+            if callbacks.on_episode_end(agent, row) is False:
+                break
+    finally:
+        callbacks.on_stop(agent)
     return Result(agent.problem.name, agent.name, agent.coverage, Table(tracked, columns_of(agent)))
 
 

@@ -109,8 +109,8 @@ class PlayableSystem(System, abc.ABC):
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         return np.array([self.play_seeded(policy, seed=seed).total for seed in seeds])
 
-    def learn(self, agent: Agent, *, episodes: int, progress: bool) -> Result:
-        return learn(agent, episodes=episodes, progress=progress)
+    def learn(self, agent: Agent, *, episodes: int, progress: bool, callback: Any = None) -> Result:
+        return learn(agent, episodes=episodes, progress=progress, callback=callback)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -188,6 +188,9 @@ class GymnasiumSystem(PlayableSystem):
     def state_of(self, observation: Observation) -> Observation:
         return self.gymnasium_task.state_of(observation)
 
+    def rows_of(self, observation: Any) -> list[Any] | None:
+        return self.gymnasium_task.rows_of(observation)
+
     def with_cost(self) -> "GymnasiumSystem":
         return GymnasiumSystem(self.gymnasium_task.with_cost())
 
@@ -245,6 +248,9 @@ class RememberingSystem(PlayableSystem):
         seen: Any = observation  # may be a mapping
         complete = np.shape(seen) == (self.memory.dimension,)
         return observation if complete else self.system.state_of(observation)
+
+    def rows_of(self, observation: Any) -> list[Any] | None:
+        return self.system.rows_of(observation)
 
     def require_bounds(self) -> None:
         self.system.require_bounds()
