@@ -40,9 +40,14 @@ from kernelmdp.envs import Environment, from_gymnasium, make, register  # noqa: 
 from kernelmdp.experiments import Oracle, callbacks, study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
 from kernelmdp.mdp import PID, Constraint, Fallback, Problem  # noqa: E402
+from kernelmdp.numerics.keywords import suggests_keywords  # noqa: E402
 from kernelmdp.planners import GridPlanner, MPCPlanner  # noqa: E402
 from kernelmdp.report import read  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
+
+# A misspelt keyword of these is answered with the nearest one.
+for _part in (Box, Confidence, Constraint, Fallback, FiniteSet, GridPlanner, MPCPlanner, Problem):
+    suggests_keywords(_part)
 
 #: Loads a saved agent; see ``Agent.load``.
 load = Agent.load

@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelmdp.agents.agent_control import AgentControl
 from kernelmdp.agents.agent_files import AgentFiles
+from kernelmdp.agents.agent_summary import agent_rows, summary_text
 from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation
@@ -32,6 +33,7 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.schedules import has_tables, schedules_of
 from kernelmdp.mdp.told_data import told_episode, user_policy
 from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.keywords import suggests_keywords
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.planners import Plan, Planner, as_planner
 from kernelmdp.planners.registry import constrained
@@ -100,7 +102,8 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         if config is not None and settings:
             raise ArgumentError("config", "None when settings are given", config)
         self.seed = integer("seed", seed, least=0)
-        self.config = self.Config.of(settings if config is None else config)
+        given, others = settings if config is None else config, ("seed", "horizon", "action_repeat")
+        self.config = self.Config.of(given, others)
         self.system = self.config.system_for(task, horizon=horizon, action_repeat=action_repeat)
         self.problem: Problem = self.config.problem_for(self.system)
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
@@ -273,6 +276,12 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
 
     # Methods for users.
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.problem.name!r}, {self.episode} episodes)"
+
+    def __str__(self) -> str:
+        return summary_text(f"{type(self).__name__}, seed {self.seed}", agent_rows(self))
+
     @property
     def task(self) -> object:
         """The task that the agent was made for."""
@@ -324,6 +333,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         """The plan of the current episode, or None before ``ask``."""
         return self._plan
 
+    @suggests_keywords
     def tell(
         self,
         states: ArrayLike,
@@ -436,6 +446,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         self._steps_seen += 1
         self._plan = self._greedy = None
 
+    @suggests_keywords
     def learn(self, episodes: int, *, callback: object = None, progress: bool = True) -> Any:
         """Play more episodes of the task and learn from each.
 

@@ -15,6 +15,7 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Episode, Policy, Problem
 from kernelmdp.mdp.told_data import user_policy
 from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.keywords import suggests_keywords
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.planners import Plan
 from kernelmdp.types import ArrayLike, Key, Observation
@@ -93,6 +94,7 @@ class AgentControl:
         checked_state(self.problem, "observation", seen)
         return policy(seen, period)
 
+    @suggests_keywords
     def controller(
         self,
         *,
@@ -137,6 +139,7 @@ class AgentControl:
             self._greedy = self.plan_greedy(key=key)
         return self._greedy
 
+    @suggests_keywords
     def evaluate(self, episodes: int = 5, env: object = None, *, seed: int = 0) -> Evaluation:
         """Play the newest controller without learning from it, and keep the best one.
 

@@ -18,6 +18,7 @@ from kernelmdp.envs.observation_spaces import state_domain
 from kernelmdp.envs.observed_clock import ObservedClock
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.keywords import suggests_keywords
 
 #: Resets whose first observations are searched for cosines and sines. Too few of them may show
 #: pairs that are on the unit circle by chance.
@@ -26,6 +27,7 @@ RESETS = 8
 NAMESPACE_PACKAGES = {"dm_control": "shimmy"}
 
 
+@suggests_keywords
 def from_gymnasium(
     env_or_id: gymnasium.Env[Any, Any] | str,
     *,

@@ -2,13 +2,14 @@
 
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from kernelmdp.agents import Agent
+from kernelmdp.agents.agent_summary import Row, model_rows
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.callback import CallbackList
 from kernelmdp.experiments.progress import track
@@ -107,7 +108,24 @@ def learn(agent: Agent, *, episodes: int, progress: bool, callback: Any = None) 
                 break
     finally:
         callbacks.on_stop(agent)
-    return Result(agent.problem.name, agent.name, agent.coverage, Table(tracked, columns_of(agent)))
+    table = Table(tracked, columns_of(agent))
+    return Result(agent.problem.name, agent.name, agent.coverage, table, model=final_model(agent))
+
+
+def final_model(agent: Agent) -> Callable[[], list[Row]]:
+    """Make the function that describes what an agent has learned until now, for results.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        A function that returns rows of a summary. What the agent learns later does not change them.
+    """
+    learner, state, problem = agent.learner, agent.state, agent.problem
+    planner = [("planner", type(agent.planner).__name__)]
+    if learner.needs_data and not agent.history:
+        return lambda: planner
+    return lambda: planner + model_rows(learner, state, problem)
 
 
 def system_key(seed: Any) -> Key:

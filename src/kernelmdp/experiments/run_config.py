@@ -101,7 +101,8 @@ class RunConfig:
         unknown = sorted(set(self.env_options) - set(GYMNASIUM_OPTIONS))
         if unknown:
             expected = f"for {self.env}: " + ", ".join(GYMNASIUM_OPTIONS)
-            raise ArgumentError("options", expected, ", ".join(unknown))
+            got = with_suggestion(unknown[0], GYMNASIUM_OPTIONS)
+            raise ArgumentError("options", expected, got)
         import_namespace(self.env)
         with gymnasium_errors():
             gymnasium.spec(self.env)
