@@ -7,6 +7,7 @@ continues as if it had never stopped.
 
 import abc
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -20,6 +21,7 @@ from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.evidence import evidence_of
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
+from kernelmdp.agents.size_note import note_size
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
@@ -50,6 +52,8 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         horizon: The number of periods H, where the task does not define it.
         action_repeat: The number of steps of a Gymnasium environment for which each action is
             held. One period is then that many steps. The default is what the task has, usually 1.
+        angles: Coordinates of a Gymnasium environment that are angles in radians, by number or
+            name. The default is what the task has. Cosines and sines are found by themselves.
         config: All settings in one object.
         **settings: Single settings instead of ``config``. ``Config`` documents each of them.
 
@@ -96,16 +100,19 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         seed: int = 0,
         horizon: int | None = None,
         action_repeat: int | None = None,
+        angles: Sequence[int | str] | None = None,
         config: AgentConfig | None = None,
         **settings: Any,
     ) -> None:
         if config is not None and settings:
             raise ArgumentError("config", "None when settings are given", config)
         self.seed = integer("seed", seed, least=0)
-        given, others = settings if config is None else config, ("seed", "horizon", "action_repeat")
-        self.config = self.Config.of(given, others)
-        self.system = self.config.system_for(task, horizon=horizon, action_repeat=action_repeat)
+        others = ("seed", "horizon", "action_repeat", "angles")
+        self.config = self.Config.of(settings if config is None else config, others)
+        options: dict[str, Any] = {"action_repeat": action_repeat, "angles": angles}
+        self.system = self.config.system_for(task, horizon=horizon, **options)
         self.problem: Problem = self.config.problem_for(self.system)
+        note_size(self.problem)
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
         confidence = as_confidence(self.config.confidence, default=preset)
         self.confidence = confidence.for_problem(self.problem)

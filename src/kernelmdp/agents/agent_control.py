@@ -206,6 +206,9 @@ class AgentControl:
             if other.dimension != given.dimension:
                 expected = f"{name} of {given.dimension} coordinates, as the agent's task has"
                 raise ArgumentError("env", expected, f"{other.dimension}")
+        if theirs.states.periodic != ours.states.periodic:
+            expected = "the angles of the agent's task; pass km.from_gymnasium(env, angles=...)"
+            raise ArgumentError("env", expected, f"angles {theirs.states.periodic}")
         if theirs.horizon != ours.horizon:
             expected = f"{ours.horizon} periods, as the agent's task has"
             raise ArgumentError("env", expected, theirs.horizon)

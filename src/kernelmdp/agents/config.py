@@ -210,7 +210,7 @@ class AgentConfig(Settings):
         names = ("reward_kernel", "transition_kernel")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def system_for(self, task: object, **options: int | None) -> System:
+    def system_for(self, task: object, **options: Any) -> System:
         """Make the system of a task. It has a measured cost if a constraint names one.
 
         Args:

@@ -185,14 +185,15 @@ def register_systems(maker: SystemMaker) -> None:
     _makers[:] = [maker]
 
 
-def as_system(task: object, *, horizon: int | None = None, **options: int | None) -> System:
+def as_system(task: object, *, horizon: int | None = None, **options: Any) -> System:
     """Make the system of a task.
 
     Args:
         task: A problem, an environment, a Gymnasium environment, the name of one, or a system.
         horizon: H. It is an error if the task has another horizon.
-        **options: ``default_horizon``, which is H where the task does not define it, and
-            ``action_repeat``, the steps of a Gymnasium environment for which an action is held.
+        **options: ``default_horizon``, which is H where the task does not define it;
+            ``action_repeat``, the steps of a Gymnasium environment for which an action is held;
+            and ``angles``, its coordinates that are angles.
 
     Returns:
         The system.
@@ -208,6 +209,9 @@ def as_system(task: object, *, horizon: int | None = None, **options: int | None
         raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
     if (repeat := options.get("action_repeat")) is not None:
         raise ArgumentError("action_repeat", "None: you play the episodes yourself", repeat)
+    if (angles := options.get("angles")) is not None:
+        expected = "None: give the Problem states=Box(low, high, periodic=[...])"
+        raise ArgumentError("angles", expected, angles)
     return OfflineSystem(task)
 
 

@@ -12,9 +12,10 @@ from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.envs.action_spaces import action_rows
 from kernelmdp.envs.angles import AnglePairs
 from kernelmdp.envs.environment_calls import (
-    call_environment,
     checked_reward,
     environment_name,
+    reset_environment,
+    step_environment,
 )
 from kernelmdp.envs.flat_spaces import FlatSpace, flat_space
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment
@@ -249,9 +250,7 @@ class GymnasiumTask:
         Returns:
             The episode.
         """
-        observation, _ = call_environment(
-            self.env, "at the start", self.env.reset, seed=seed, options=options
-        )
+        observation = reset_environment(self.env, seed=seed, options=options)
         encoding = self._encoding
         observed = [encoding.observed(observation, "at the start")]
         states, actions, rewards, outcomes = [encoding.state(observed[0])], [], [], []
@@ -299,8 +298,8 @@ class GymnasiumTask:
         while len(passed) <= self.action_repeat and not (terminated or truncated):
             where = f"after step {steps + len(passed) - 1}"
             self.record.environment_steps += 1
-            observation, earned, terminated, truncated, info = call_environment(
-                self.env, where, self.env.step, env_action
+            observation, earned, terminated, truncated, info = step_environment(
+                self.env, where, env_action
             )
             passed.append(self._encoding.observed(observation, where))
             reward += checked_reward(earned, where)

@@ -26,7 +26,7 @@ from kernelmdp.registry import reference_to
 from kernelmdp.settings import is_plain, nest, to_plain
 
 #: Options of ``from_gymnasium`` that a file can hold.
-GYMNASIUM_OPTIONS = ("horizon", "angles", *BORDER_OPTIONS)
+GYMNASIUM_OPTIONS = ("horizon", *BORDER_OPTIONS)
 
 
 @dataclasses.dataclass(frozen=True)
