@@ -10,7 +10,7 @@ import sys
 import pytest
 import typer.main
 
-from kernelmdp.cli import app, main
+from kmdp import app, main
 from tests.pages import NOT_RUN, ROOT, blocks
 
 

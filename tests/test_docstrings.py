@@ -5,13 +5,15 @@ import pathlib
 import pytest
 
 import kernelmdp
+import kmdp
 from tools import docstring_rules
 
 ROOT = pathlib.Path(kernelmdp.__file__).parent
-MODULES = sorted(ROOT.rglob("*.py"))
+COMMANDS = pathlib.Path(kmdp.__file__).parent
+MODULES = sorted([*ROOT.rglob("*.py"), *COMMANDS.rglob("*.py")])
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT.parent)))
 def test_modules_keep_the_rules(path):
     breaches = docstring_rules.check(path)
     if breaches:

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 import kernelmdp as km
-from kernelmdp.cli import main
 from kernelmdp.experiments import RunConfig
+from kmdp import main
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "extending.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
@@ -35,7 +35,7 @@ def mine(tmp_path_factory):
 
 def kmdp(folder, *words):
     """A command in a process of its own."""
-    code = "from kernelmdp.cli import main; main()"
+    code = "from kmdp import main; main()"
     command = [sys.executable, "-c", code, *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 

@@ -14,8 +14,8 @@ import time
 import numpy as np
 from scipy import stats
 
-from kernelmdp.cli import parse_value
 from kernelmdp.experiments import RunConfig, interact
+from kmdp import parse_value
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 

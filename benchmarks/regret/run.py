@@ -12,9 +12,9 @@ import sys
 
 import numpy as np
 
-from kernelmdp.cli import parse_value
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.report import read_columns, slope
+from kmdp import parse_value
 
 
 def contender(text: str) -> tuple[str, str, dict[str, object]]:

@@ -81,7 +81,7 @@ def main() -> None:
             seed = number // len(pairs)
             store(place / env / agent / str(seed), env, agent, seed, options.episodes)
         begin = time.perf_counter()
-        command = [sys.executable, "-m", "kernelmdp.cli", "report", str(place)]
+        command = [sys.executable, "-m", "kmdp", "report", str(place)]
         subprocess.run(command, check=True)
         seconds = time.perf_counter() - begin
         used = resource.getrusage(resource.RUSAGE_CHILDREN)

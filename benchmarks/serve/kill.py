@@ -48,7 +48,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "kernelmdp.cli", "serve", str(self.path)]
+        command = [sys.executable, "-m", "kmdp", "serve", str(self.path)]
         command += ["--out", str(self.folder), "--port", "0"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None

@@ -115,7 +115,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         folder = pathlib.Path(home)
         path = learned_agent(options.planner, folder)
-        command = [sys.executable, "-m", "kernelmdp.cli", "serve", str(path), "--out", home]
+        command = [sys.executable, "-m", "kmdp", "serve", str(path), "--out", home]
         command += ["--predict", "--port", "0", "--sync", options.sync]
         if options.time_limit is not None:
             command += ["--time-limit", str(options.time_limit)]

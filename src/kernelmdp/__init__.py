@@ -37,12 +37,17 @@ from kernelmdp.agents import GPUCRL, PSRL, SOMBRL, Agent, Frugal, Greedy, Random
 from kernelmdp.confidence import Confidence  # noqa: E402
 from kernelmdp.domains import Box, Domain, FiniteSet, join  # noqa: E402
 from kernelmdp.envs import Environment, from_gymnasium, make, register  # noqa: E402
-from kernelmdp.experiments import Oracle, study  # noqa: E402
+from kernelmdp.experiments import Oracle, callbacks, study  # noqa: E402
 from kernelmdp.kernels import kernel  # noqa: E402
 from kernelmdp.mdp import PID, Constraint, Fallback, Problem  # noqa: E402
+from kernelmdp.numerics.keywords import suggests_keywords  # noqa: E402
 from kernelmdp.planners import GridPlanner, MPCPlanner  # noqa: E402
 from kernelmdp.report import read  # noqa: E402
 from kernelmdp.version import __version__  # noqa: E402
+
+# A misspelt keyword of these is answered with the nearest one.
+for _part in (Box, Confidence, Constraint, Fallback, FiniteSet, GridPlanner, MPCPlanner, Problem):
+    suggests_keywords(_part)
 
 #: Loads a saved agent; see ``Agent.load``.
 load = Agent.load
@@ -72,6 +77,7 @@ __all__ = [
     "Random",
     "__version__",
     "agents",
+    "callbacks",
     "classics",
     "confidence",
     "controllers",

@@ -5,7 +5,7 @@ suggests the most similar one. All settings can be printed. Settings of plain va
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from kernelmdp.errors import ArgumentError
@@ -54,12 +54,17 @@ class Settings:
     part: ClassVar[str] = "settings"
 
     @classmethod
-    def of(cls: type[S], settings: "Mapping[str, object] | Settings | None") -> S:
+    def of(
+        cls: type[S],
+        settings: "Mapping[str, object] | Settings | None",
+        other_names: Sequence[str] = (),
+    ) -> S:
         """Return settings of this class from a mapping.
 
         Args:
             settings: Values by name, where missing names keep their defaults. Settings of this
                 class are returned unchanged. None means all defaults.
+            other_names: Names that users may have meant besides those of settings.
 
         Returns:
             The settings.
@@ -77,7 +82,8 @@ class Settings:
         for name in settings:
             if name not in names:
                 expected = "settings among " + ", ".join(names)
-                raise ArgumentError(cls.part, expected, with_suggestion(name, names))
+                known = [*names, *other_names]
+                raise ArgumentError(cls.part, expected, with_suggestion(name, known))
         return cls(**settings)
 
     @classmethod

@@ -199,8 +199,8 @@ def test_ask_and_predict(unchanged):
         unchanged.ask([0.0, 0.0])
     with pytest.raises(DataError, match="observation: expected finite"):
         unchanged.predict([np.nan])
-    with pytest.raises(ArgumentError, match="period: expected 0 to 2, got 3"):
-        unchanged.predict([0.0], period=3)
+    with pytest.raises(ArgumentError, match="period: expected a whole number of at least 0"):
+        unchanged.predict([0.0], period=-1)
     with pytest.raises(ArgumentError, match="episodes: expected a whole number"):
         unchanged.learn(0)
 

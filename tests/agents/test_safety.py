@@ -177,7 +177,7 @@ def test_an_audit_checks_the_constraints(tmp_path):
 
 
 def test_the_command_line(tmp_path):
-    command = [sys.executable, "-m", "kernelmdp.cli", "run", "rkhs", "--episodes", "1"]
+    command = [sys.executable, "-m", "kmdp", "run", "rkhs", "--episodes", "1"]
     options = ["--constraint", "state <= 0.9", "--risk", "0.2", "--out", str(tmp_path / "run")]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

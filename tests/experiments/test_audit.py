@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp import archive, cli
+import kmdp as cli
+from kernelmdp import archive
 from kernelmdp.errors import ArgumentError, CheckpointError
 from kernelmdp.experiments import RunConfig, audit, run
 from kernelmdp.numerics.modules import replace_fields
@@ -261,3 +262,27 @@ def test_folders_without_data(kmdp, copied, tmp_path):
     archive.write(copied / "checkpoint", description | {"agent": other.agent}, arrays)
     with pytest.raises(CheckpointError, match="holds random with seed 1, not this run"):
         audit(copied)
+
+
+def test_all_runs_of_a_folder(kmdp, copied, tmp_path):
+    """One line for each, and the code of a run that fails; what cannot be read stops nothing."""
+    shutil.copytree(copied, tmp_path / "other")
+    (tmp_path / "other" / "checkpoint").write_bytes(b"half of it")
+    code, out, err = kmdp("audit", tmp_path)
+    assert code == 0, err
+    assert "run: " in out
+    assert "other: not audited" in out
+    assert "1 of 2 trials are audited, 0 fail" in out
+    rewrite(copied, gain_reward=2 * read_columns(copied)["gain_reward"])
+    code, out, _ = kmdp("audit", tmp_path)
+    assert code == 1
+    assert "  FAIL (a) chain rule" in out
+    assert "1 of 2 trials are audited, 1 fail" in out
+
+
+def test_a_folder_without_runs(kmdp, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "missing"):
+        code, _, err = kmdp("audit", tmp_path / folder)
+        assert code == 2
+        assert err.startswith("kmdp: folder: expected")

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp import archive, cli
+import kmdp as cli
+from kernelmdp import archive
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning, StorageError
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.experiments.recovery import decode_array, encode_array

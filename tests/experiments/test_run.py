@@ -4,15 +4,16 @@ import csv
 import subprocess
 import sys
 import tomllib
+import types
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import kernelmdp as km
-from kernelmdp import cli
+import kmdp as cli
 from kernelmdp.errors import ArgumentError, CheckpointError, RecoveryWarning
-from kernelmdp.experiments import RunConfig, read_config, run
+from kernelmdp.experiments import RunConfig, progress, read_config, run
 from kernelmdp.learners import FixedKernels
 from kernelmdp.report import draw_regret, read_columns, slope
 
@@ -197,7 +198,7 @@ def test_a_checkpoint_of_another_run(whole, tmp_path):
     ("words", "message"),
     [
         ({"agent": "genius"}, "agent: expected one of 'greedy', 'random', 'frugal', 'gp-ucrl'"),
-        ({"settings": {"colour": "red"}}, "set: expected settings of gp-ucrl: reward"),
+        ({"settings": {"colour": "red"}}, "set: expected settings of psrl: reward"),
         ({"settings": {"reward": lambda z: z[:, 0]}}, "set: expected text and numbers for reward"),
     ],
 )
@@ -263,8 +264,8 @@ def test_agents_are_listed(kmdp):
 
 def test_environments_are_listed(monkeypatch):
     """Solving all of them takes long; one is enough to see a row."""
-    monkeypatch.setattr(cli.run, "names", lambda: ("rkhs",))
-    monkeypatch.setattr(cli.run, "make", lambda name: CONFIG.system().environment)
+    monkeypatch.setattr(km.envs, "names", lambda: ("rkhs",))
+    monkeypatch.setattr(km.envs, "make", lambda name: CONFIG.system().environment)
     found = CliRunner().invoke(cli.app, ["envs"])
     assert found.exit_code == 0
     assert "rkhs" in found.output
@@ -293,7 +294,7 @@ def test_run(kmdp, whole, tmp_path):
         (("run", "rhks"), "did you mean 'rkhs'?"),
         (("run", "Nonsense-v0"), "expected an environment that Gymnasium can make"),
         (("run", "rkhs", "--agent", "genius"), "agent: expected one of 'greedy'"),
-        (("run", "rkhs", "--set", "colour=red"), "set: expected settings of gp-ucrl: reward"),
+        (("run", "rkhs", "--set", "colour=red"), "set: expected settings of psrl: reward"),
         (("run", "rkhs", "--set", "reward"), "expected NAME=VALUE, got reward"),
         (("run", "rkhs", "--set", "env.colour=red"), "options: expected for rkhs"),
         (("run", "rkhs", "--set", "env.horizon=long"), "horizon: expected a whole number"),
@@ -326,8 +327,40 @@ def test_stopping_says_how_to_go_on(kmdp, monkeypatch, tmp_path):
 
 
 def test_the_installed_command(tmp_path):
-    command = [sys.executable, "-m", "kernelmdp.cli", "run", "rhks", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "kmdp", "run", "rhks", "--out", str(tmp_path / "run")]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
     assert "did you mean 'rkhs'?" in found.stderr
+
+
+# Progress.
+
+
+def test_time_left_does_not_count_compilation(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    compiled = types.SimpleNamespace(seconds=0.0, tracing_seconds=0.0, current_seconds=0.0)
+    monkeypatch.setattr(progress, "COMPILATIONS", compiled)
+    pace = progress.EpisodePace(10)
+    for seconds, compiling in ((30, 29), (20, 18), (2, 0), (22, 20)):
+        clock[0] += seconds
+        compiled.seconds += compiling
+        pace.end_episode()
+    assert pace.seconds_left == 6 * 2.0
+
+
+def test_the_progress_line_says_what_happens(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    compiled = types.SimpleNamespace(seconds=0.0, tracing_seconds=0.0, current_seconds=0.0)
+    monkeypatch.setattr(progress, "COMPILATIONS", compiled)
+    column = progress.ActivityColumn(lambda: "planning", progress.EpisodePace(10))
+    bar = progress.Progress(disable=True)
+    bar.add_task("", total=10, completed=3, numbers="return 2")
+    (task,) = bar.tasks
+    assert column.render(task).plain == "return 2"
+    clock[0] = 5.0
+    assert column.render(task).plain == "episode 4: planning 5 s"
+    compiled.current_seconds = 4.0
+    assert column.render(task).plain == "episode 4: compiling 4 s"

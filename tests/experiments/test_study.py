@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import os
 import pathlib
 import signal
@@ -15,7 +16,7 @@ import pytest
 from rich.console import Console
 
 import kernelmdp as km
-from kernelmdp import cli
+import kmdp as cli
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig
 from kernelmdp.experiments.csv_follower import CSVFollower
@@ -299,7 +300,9 @@ def test_failures_are_said_and_are_the_code(kmdp, monkeypatch, tmp_path, file):
     for details, code in (("", 2), ("Traceback", 1)):
         failed = {"trial": TrialResult("trial", "it broke", details)}
         found = km.experiments.Study(tmp_path, (tmp_path / "trial",), failed)
-        monkeypatch.setattr(cli.study, "study", lambda *words, found=found, **more: found)
+        monkeypatch.setattr(
+            km.experiments.studies, "study", lambda *words, found=found, **more: found
+        )
         ended, out, err = kmdp("study", file())
         assert ended == code
         assert out.startswith("0 of 1 trials are finished")
@@ -360,10 +363,36 @@ def test_plain_lines(played, file, capsys):
         progress.end_trial(TrialResult(first, notes=("it had been killed",)))
         progress.end_trial(TrialResult(second, "it broke", "Traceback"))
         progress.refresh()
-    said = capsys.readouterr().err.splitlines()
+    begun, *said = capsys.readouterr().err.splitlines()
+    assert begun == "0 of 2 trials are finished, and 2 of the others have begun"
     assert said[0] == "it had been killed"
     assert said[1].startswith(f"{first} finished, regret ")
     assert said[2:] == [f"{second} failed: it broke (2 of 2)", "Traceback"]
+
+
+def test_an_interrupted_study_says_what_is_not_finished(played, file, capsys):
+    plan = read_plan(file())
+    with pytest.raises(KeyboardInterrupt), StudyProgress(plan, played.folder / "trials", []):
+        raise KeyboardInterrupt
+    with StudyProgress(plan, played.folder / "none", [plan.trials[0].name]):
+        pass
+    assert capsys.readouterr().err.splitlines() == [
+        "0 of 2 trials are finished, and 2 of the others have begun",
+        "2 of 2 trials are not finished",
+        "1 of 2 trials are finished, and 0 of the others have begun",
+    ]
+
+
+def test_time_left_of_a_study(played, file):
+    """It is that of the trials under way, which are played at the same time."""
+    progress = StudyProgress(
+        read_plan(file(("episodes = 200", "episodes = 400"))), played.folder / "trials", []
+    )
+    assert progress.summary() == "0 of 2 trials, 400 of 800 episodes"
+    for trial in progress.trials.values():
+        assert math.isnan(trial.seconds_left(400))  # nothing but compilation so far
+        trial.timed_from = (time.monotonic() - 150.0, 50)  # a second for each episode
+    assert progress.summary().endswith("about 3 min left")
 
 
 def test_durations():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp import cli
+import kmdp as cli
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig, local_backend, vectorised
 from kernelmdp.experiments.run import run as play_run

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import kernelmdp as km
-from kernelmdp.cli import main
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig, run
 from kernelmdp.export import NumpyController, controller_of
 from kernelmdp.export.exporting import write_stablehlo
+from kmdp import main
 
 
 def predicted(agent, export):

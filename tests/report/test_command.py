@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kernelmdp import cli
+import kmdp as cli
 from tests.report.stored import store
 
 

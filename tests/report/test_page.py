@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import kernelmdp as km
-from kernelmdp import cli
+import kmdp as cli
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report.page import write_report
 from tests.report.stored import store, store_maps

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import kernelmdp as km
-from kernelmdp import cli
+import kmdp as cli
 from kernelmdp.agents.safety import SPENT_RISK, allowed_risk
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments import RunConfig, interact, run, safe_sets

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from kernelmdp.cli import main, serve
+from kmdp import main, serve
 
 PLANT = """
 horizon = 6
@@ -23,7 +23,7 @@ power = [0.0, 1.0]
 
 def started(path, folder):
     """A server in a process of its own, and its address."""
-    command = [sys.executable, "-m", "kernelmdp.cli", "serve", str(path), "--out", str(folder)]
+    command = [sys.executable, "-m", "kmdp", "serve", str(path), "--out", str(folder)]
     process = subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
         if line.startswith("listening on "):

@@ -5,9 +5,10 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from kernelmdp import Box, FiniteSet, cli, make
-from kernelmdp.cli.bound import environment_arguments, parse_domain
+import kmdp as cli
+from kernelmdp import Box, FiniteSet, make
 from kernelmdp.errors import ArgumentError
+from kmdp.bound_inputs import environment_arguments, parse_domain
 
 PLAIN = "--horizon 5 --episodes 2000 --reward-noise 0.1 --transition-noise 0.1".split()
 NORMS = "--norm-reward 1 --norm-transition 1 --lipschitz 3".split()

@@ -7,23 +7,25 @@ continues as if it had never stopped.
 
 import abc
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
+from kernelmdp.agents.agent_control import AgentControl
 from kernelmdp.agents.agent_files import AgentFiles
+from kernelmdp.agents.agent_summary import agent_rows, summary_text
 from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
-from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
+from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.evidence import evidence_of
-from kernelmdp.agents.promise import Promise, promise_of
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
+from kernelmdp.agents.size_note import note_size
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
 from kernelmdp.confidence.theorem import Evidence, Theorem
-from kernelmdp.controllers import Controller
 from kernelmdp.errors import ArgumentError
 from kernelmdp.learners import Learner, LearnerRequirements, as_learner
 from kernelmdp.mdp import MDP, Episode, Problem
@@ -33,13 +35,14 @@ from kernelmdp.mdp.policy import Policy
 from kernelmdp.mdp.schedules import has_tables, schedules_of
 from kernelmdp.mdp.told_data import told_episode, user_policy
 from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.keywords import suggests_keywords
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.planners import Plan, Planner, as_planner
 from kernelmdp.planners.registry import constrained
-from kernelmdp.types import ArrayLike, Key, Observation
+from kernelmdp.types import ArrayLike, Key
 
 
-class Agent(AgentFiles, abc.ABC):
+class Agent(AgentControl, AgentFiles, abc.ABC):
     """An agent that learns a controller episode by episode. Use one of its subclasses.
 
     Args:
@@ -49,6 +52,8 @@ class Agent(AgentFiles, abc.ABC):
         horizon: The number of periods H, where the task does not define it.
         action_repeat: The number of steps of a Gymnasium environment for which each action is
             held. One period is then that many steps. The default is what the task has, usually 1.
+        angles: Coordinates of a Gymnasium environment that are angles in radians, by number or
+            name. The default is what the task has. Cosines and sines are found by themselves.
         config: All settings in one object.
         **settings: Single settings instead of ``config``. ``Config`` documents each of them.
 
@@ -95,15 +100,19 @@ class Agent(AgentFiles, abc.ABC):
         seed: int = 0,
         horizon: int | None = None,
         action_repeat: int | None = None,
+        angles: Sequence[int | str] | None = None,
         config: AgentConfig | None = None,
         **settings: Any,
     ) -> None:
         if config is not None and settings:
             raise ArgumentError("config", "None when settings are given", config)
         self.seed = integer("seed", seed, least=0)
-        self.config = self.Config.of(settings if config is None else config)
-        self.system = self.config.system_for(task, horizon=horizon, action_repeat=action_repeat)
+        others = ("seed", "horizon", "action_repeat", "angles")
+        self.config = self.Config.of(settings if config is None else config, others)
+        options: dict[str, Any] = {"action_repeat": action_repeat, "angles": angles}
+        self.system = self.config.system_for(task, horizon=horizon, **options)
         self.problem: Problem = self.config.problem_for(self.system)
+        note_size(self.problem)
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
         confidence = as_confidence(self.config.confidence, default=preset)
         self.confidence = confidence.for_problem(self.problem)
@@ -122,6 +131,8 @@ class Agent(AgentFiles, abc.ABC):
         self.episode: Any = 0
         #: Running sums, such as cumulative regret, that the learning loop stores with the agent.
         self.totals: dict[str, float] = {}
+        #: What the learning loop does now: "planning", "playing" or "learning".
+        self.activity = "planning"
         #: Number of the last episode in which what is learned pays; None if it is not known.
         self.last_episode: int | None = None
         #: Confidence sets of the current episode, for agents that build them.
@@ -135,6 +146,7 @@ class Agent(AgentFiles, abc.ABC):
         self._plan: Plan | None = None
         self._start: np.ndarray | None = None
         self._greedy: Plan | None = None
+        self._evaluated_in: object = None
         #: The best evaluation so far, or None before the first.
         self.best: Evaluation | None = None
         #: Whether ``predict`` follows the best controller and not the newest one.
@@ -271,6 +283,12 @@ class Agent(AgentFiles, abc.ABC):
 
     # Methods for users.
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.problem.name!r}, {self.episode} episodes)"
+
+    def __str__(self) -> str:
+        return summary_text(f"{type(self).__name__}, seed {self.seed}", agent_rows(self))
+
     @property
     def task(self) -> object:
         """The task that the agent was made for."""
@@ -322,6 +340,7 @@ class Agent(AgentFiles, abc.ABC):
         """The plan of the current episode, or None before ``ask``."""
         return self._plan
 
+    @suggests_keywords
     def tell(
         self,
         states: ArrayLike,
@@ -434,97 +453,22 @@ class Agent(AgentFiles, abc.ABC):
         self._steps_seen += 1
         self._plan = self._greedy = None
 
-    def predict(self, observation: Observation, period: int = 0) -> np.ndarray:
-        """Return the action of ``plan_greedy``: the best one known, without exploration.
-
-        Args:
-            observation: What the system shows, in the form of its observations.
-            period: The period of the episode, from 0 to H − 1.
-
-        Returns:
-            The action, (q,).
-
-        Raises:
-            ArgumentError: If there is no such period.
-        """
-        seen = np.atleast_1d(np.asarray(self.system.state_of(observation), float))
-        checked_state(self.problem, "observation", seen)
-        if not 0 <= period < self.problem.horizon:
-            raise ArgumentError("period", f"0 to {self.problem.horizon - 1}", period)
-        return user_policy(self.problem, self.controller_plan().policy)(seen, period)
-
-    def controller(self, **options: Any) -> Controller:
-        """Make an object that runs what ``predict`` does on a machine, period after period.
-
-        Args:
-            **options: Options of ``Controller``: ``time_limit``, ``watchdog``, ``on_stale``,
-                ``fallback`` and ``bounds``. The fallback of the problem is the default.
-
-        Returns:
-            The controller. It keeps its plan, whatever the agent learns meanwhile.
-        """
-        policy = user_policy(self.problem, self.controller_plan().policy)
-        return Controller(policy, self.problem, state_of=self.system.state_of, **options)
-
-    def controller_plan(self) -> Plan:
-        """Return the plan that ``predict`` follows. It is made once after every episode.
-
-        Returns:
-            The plan.
-        """
-        if self._greedy is None:
-            self._greedy = self.plan_greedy(key=episode_key(self.seed, self.episode))
-        return self._greedy
-
-    def evaluate(self, episodes: int = 5, *, seed: int = 0) -> Evaluation:
-        """Play the newest controller without learning from it, and keep the best one.
-
-        If the newest controller is much worse than the best one evaluated so far, a warning says
-        so, and ``predict`` follows the best one until a later evaluation finds no such loss.
-
-        Args:
-            episodes: The number of episodes.
-            seed: The seed of the first one; the others have the next seeds.
-
-        Returns:
-            The returns of the newest controller.
-        """
-        episodes = integer("episodes", episodes, least=1)
-        if self.follows_best:
-            self.follows_best, self._greedy = False, None
-        policy = user_policy(self.problem, self.controller_plan().policy)
-        returns = self.system.evaluate(policy, seeds=range(seed, seed + episodes))
-        newest = Evaluation(self.episode, returns)
-        totals = np.array([episode.total for episode in self.history])
-        if self.best is not None and warn_of_loss(newest, self.best, seen=totals):
-            self.follows_best, self._greedy = True, None
-        elif self.best is None or newest.mean >= self.best.mean:
-            self.best, self.best_state = newest, self.state
-        return newest
-
-    def promise(self, start: ArrayLike | None = None) -> Promise:
-        """Estimate what ``predict`` is worth at least: its lowest value in several drawn MDPs.
-
-        Args:
-            start: The first state, (m,). The default is the start of the last episode.
-
-        Returns:
-            The estimate. No theorem is behind it. NaN if the plan or the learner allows none.
-        """
-        return promise_of(self, start)
-
-    def learn(self, episodes: int, *, progress: bool = True) -> Any:
+    @suggests_keywords
+    def learn(self, episodes: int, *, callback: object = None, progress: bool = True) -> Any:
         """Play more episodes of the task and learn from each.
 
         Args:
             episodes: The number of episodes to play.
+            callback: What is called after every episode: a function of the agent and the row of
+                the episode, which stops learning if it returns False. Or a callback of
+                ``km.callbacks``, such as ``StopAtReturn``, or a list of these.
             progress: Whether to show a progress line in a terminal.
 
         Returns:
             A ``Result``: a table with one row an episode, and whether a theorem covers the run.
         """
         episodes = integer("episodes", episodes, least=1)
-        return self.system.learn(self, episodes=episodes, progress=progress)
+        return self.system.learn(self, episodes=episodes, progress=progress, callback=callback)
 
     # Private methods.
 

@@ -83,20 +83,33 @@ class AgentFiles:
         """
         save_agent(self, path)
 
-    def export(self, path: object, **options: Any) -> Any:
+    def export(
+        self,
+        path: object,
+        *,
+        of: str = "controller",
+        state_points: int | tuple[int, ...] | None = None,
+        interpolation: str | None = None,
+        **distillation: Any,
+    ) -> Any:
         """Write the controller of ``predict`` to a file that runs without this library.
 
         Args:
             path: The file. Its ending is the format: ``.c``, ``.onnx``, ``.npz`` or ``.stablehlo``;
                 of a model ``.onnx``, ``.npz`` or ``.py``.
-            **options: Options of ``kernelmdp.export.controller_of``, for tables and networks. Or
-                ``of="model"``, which writes the learned model instead of the controller.
+            of: "controller", or "model" to write the learned model instead.
+            state_points: Nodes along each axis of the state, for the table of a plan on a grid.
+            interpolation: "linear" or "nearest" between these nodes. None takes the better one.
+            **distillation: Settings of ``kernelmdp.export.DistillationConfig``, for the network of
+                an MPC plan.
 
         Returns:
             The ``Export``. Printed, it says how the file differs from ``predict``. For a model, the
             ``PredictionModel``.
         """
-        return export_agent(self, path, options)
+        given = {"state_points": state_points, "interpolation": interpolation}
+        options = {name: value for name, value in given.items() if value is not None}
+        return export_agent(self, path, {"of": of} | options | distillation)
 
     def description(self) -> dict[str, Any]:
         """Describe how the agent was made, and for which problem.

@@ -22,7 +22,7 @@ from kernelmdp.mdp.model import reward_values
 from kernelmdp.mdp.prior_motion import with_known_motion
 from kernelmdp.mdp.safe_problem import with_safety
 from kernelmdp.mdp.schedules import needs_clock
-from kernelmdp.numerics.checks import choice, integer, require_finite
+from kernelmdp.numerics.checks import choice, integer, require_finite, with_suggestion
 from kernelmdp.planners.risk_budget import RiskBudget
 from kernelmdp.settings import Settings, setting
 
@@ -180,7 +180,7 @@ class AgentConfig(Settings):
             choice("first_episode", self.first_episode, ("random", "smooth", "prior", "fallback"))
         if self.kernel not in (None, "auto"):
             expected = "'auto', or reward_kernel and transition_kernel"
-            raise ArgumentError("kernel", expected, self.kernel)
+            raise ArgumentError("kernel", expected, with_suggestion(self.kernel, ("auto",)))
 
     def check_safety(self) -> None:
         """Check risk, fallback and constraints, as far as they need no problem.
@@ -210,7 +210,7 @@ class AgentConfig(Settings):
         names = ("reward_kernel", "transition_kernel")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def system_for(self, task: object, **options: int | None) -> System:
+    def system_for(self, task: object, **options: Any) -> System:
         """Make the system of a task. It has a measured cost if a constraint names one.
 
         Args:

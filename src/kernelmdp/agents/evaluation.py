@@ -1,6 +1,7 @@
 """Evaluations of controllers: what ``predict`` earned in episodes that were not learned from."""
 
 import dataclasses
+import math
 import warnings
 
 import numpy as np
@@ -12,6 +13,8 @@ from kernelmdp.errors import ApproximationWarning
 MUCH_WORSE = 0.1
 #: Standard errors by which a difference must exceed chance.
 SIGNIFICANCE = 2.0
+#: The probability with which an interval holds the mean, as in reports.
+LEVEL = 0.95
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -24,6 +27,9 @@ class Evaluation:
 
     >>> Evaluation(3, np.array([1.0, 2.0, 3.0]))
     after 3 episodes: 2 ± 0.577 (mean of 3 returns, standard error)
+    >>> low, high = Evaluation(3, np.array([1.0, 2.0, 3.0])).interval
+    >>> round(low, 3), round(high, 3)
+    (-0.484, 4.484)
     """
 
     episode: int
@@ -38,6 +44,19 @@ class Evaluation:
     def error(self) -> float:
         """The standard error of the mean; 0 for a single return."""
         return _standard_error(self.returns)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the mean, by Student's t; NaN for a single return.
+
+        It is about episodes of this controller. Another training would give another controller.
+        """
+        if len(self.returns) < 2:
+            return (math.nan, math.nan)
+        from scipy import stats
+
+        half_width = float(stats.t.ppf(0.5 + LEVEL / 2, len(self.returns) - 1)) * self.error
+        return (self.mean - half_width, self.mean + half_width)
 
     def __repr__(self) -> str:
         numbers = f"{self.mean:.4g} ± {self.error:.3g}"

@@ -8,7 +8,7 @@ import numpy as np
 from kernelmdp.errors import ArgumentError, KernelMDPError
 from kernelmdp.mdp import Noise
 from kernelmdp.mdp.noise import as_noise
-from kernelmdp.numerics.checks import float_array
+from kernelmdp.numerics.checks import float_array, with_suggestion
 from kernelmdp.registry import import_object, is_reference
 
 
@@ -31,9 +31,9 @@ def as_reward(reward: object, truth: Callable[..., Any] | None) -> Callable[...,
         return None
     if reward == "known" and truth is not None:
         return truth
-    raise ArgumentError(
-        "reward", "'learned', a function of points (n, d), or 'known' where it is", repr(reward)
-    )
+    expected = "'learned', a function of points (n, d), or 'known' where it is"
+    got = repr(reward) if reward == "known" else with_suggestion(reward, ("learned", "known"))
+    raise ArgumentError("reward", expected, got)
 
 
 def import_kernel(kernel: object) -> Any:

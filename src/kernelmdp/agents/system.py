@@ -61,6 +61,17 @@ class System(abc.ABC):
             The state, (m,).
         """
 
+    def rows_of(self, observation: Observation) -> list[Any] | None:
+        """Split a batch of observations.
+
+        Args:
+            observation: An observation, or a batch of them.
+
+        Returns:
+            The observations of a batch. None for a single observation.
+        """
+        return list(np.asarray(observation)) if has_axes(observation, 2) else None
+
     def with_cost(self) -> "System":
         """Add the measured cost of the last step to the state.
 
@@ -99,13 +110,14 @@ class System(abc.ABC):
         """
 
     @abc.abstractmethod
-    def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
+    def learn(self, agent: Any, *, episodes: int, progress: bool, callback: object = None) -> Any:
         """Let an agent play more episodes and learn from each.
 
         Args:
             agent: The agent.
             episodes: The number of episodes.
             progress: Whether to show a progress line in a terminal.
+            callback: What is called after every episode, or None.
 
         Returns:
             The ``Result`` of these episodes.
@@ -153,7 +165,7 @@ class OfflineSystem(System):
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         raise ArgumentError("task", "an environment to play in", "a Problem")
 
-    def learn(self, agent: Any, *, episodes: int, progress: bool) -> Any:
+    def learn(self, agent: Any, *, episodes: int, progress: bool, callback: object = None) -> Any:
         raise ArgumentError("task", "an environment to learn in; use ask and tell", "a Problem")
 
 
@@ -173,14 +185,15 @@ def register_systems(maker: SystemMaker) -> None:
     _makers[:] = [maker]
 
 
-def as_system(task: object, *, horizon: int | None = None, **options: int | None) -> System:
+def as_system(task: object, *, horizon: int | None = None, **options: Any) -> System:
     """Make the system of a task.
 
     Args:
         task: A problem, an environment, a Gymnasium environment, the name of one, or a system.
         horizon: H. It is an error if the task has another horizon.
-        **options: ``default_horizon``, which is H where the task does not define it, and
-            ``action_repeat``, the steps of a Gymnasium environment for which an action is held.
+        **options: ``default_horizon``, which is H where the task does not define it;
+            ``action_repeat``, the steps of a Gymnasium environment for which an action is held;
+            and ``angles``, its coordinates that are angles.
 
     Returns:
         The system.
@@ -196,7 +209,29 @@ def as_system(task: object, *, horizon: int | None = None, **options: int | None
         raise ArgumentError("horizon", f"{task.horizon}, as the task has", horizon)
     if (repeat := options.get("action_repeat")) is not None:
         raise ArgumentError("action_repeat", "None: you play the episodes yourself", repeat)
+    if (angles := options.get("angles")) is not None:
+        expected = "None: give the Problem states=Box(low, high, periodic=[...])"
+        raise ArgumentError("angles", expected, angles)
     return OfflineSystem(task)
+
+
+def has_axes(observation: object, count: int) -> bool:
+    """Return whether an observation is an array of numbers with so many axes.
+
+    Args:
+        observation: Anything.
+        count: The number of axes.
+
+    Returns:
+        True if it is. Nested lists count as arrays.
+
+    >>> has_axes([[1.0, 2.0]], 2), has_axes({"heat": 1.0}, 2)
+    (True, False)
+    """
+    try:
+        return np.ndim(np.asarray(observation)) == count
+    except ValueError:  # lists of different lengths
+        return False
 
 
 def checked_state(

@@ -37,10 +37,17 @@ def action_domain(space: spaces.Space[Any], *, numbered: bool = False) -> Domain
         rows = action_rows(flat)
         return FiniteSet.range(len(rows)) if numbered else FiniteSet(rows)
     if any(values is not None for values in flat.choices):
-        raise ArgumentError("env", "actions that are all finite or all continuous", space)
+        expected = (
+            "actions that are all finite or all continuous; "
+            "gymnasium.wrappers.TransformAction converts one part"
+        )
+        raise ArgumentError("env", expected, space)
     for low, high, name in zip(flat.low, flat.high, flat.names, strict=True):
         if not (math.isfinite(low) and math.isfinite(high)):
-            expected = "actions with finite bounds, which gymnasium.wrappers.TransformAction sets"
+            expected = (
+                "actions with finite bounds; set them with gymnasium.wrappers.TransformAction("
+                "env, lambda action: action, gymnasium.spaces.Box(low, high))"
+            )
             raise ArgumentError("env", expected, f"{name} in [{low:g}, {high:g}]")
         if low >= high:
             raise ArgumentError("env", "actions to choose from", f"{name} in [{low:g}, {high:g}]")

@@ -77,13 +77,16 @@ def flat_space(space: spaces.Space[Any], kind: str) -> FlatSpace:
 @functools.singledispatch
 def _flat(space: spaces.Space[Any], kind: str, name: str) -> FlatSpace:
     """Write the elements of a part of a space as vectors. The name of the whole is empty."""
-    raise ArgumentError("env", f"{kind}s made of {KINDS}", f"{name} {space}".strip())
+    wrapper = f"gymnasium.wrappers.Transform{kind.title()}"
+    expected = f"{kind}s made of {KINDS}; {wrapper} converts others"
+    raise ArgumentError("env", expected, f"{name} {space}".strip())
 
 
 @_flat.register
 def _box(space: spaces.Box, kind: str, name: str) -> FlatSpace:
     if space.dtype == np.uint8 and len(space.shape) == 3:
-        expected = f"{kind}s of a few numbers; for images, compute features in a wrapper"
+        wrapper = f"gymnasium.wrappers.Transform{kind.title()}"
+        expected = f"{kind}s of a few numbers; for images, compute features with {wrapper}"
         raise ArgumentError("env", expected, f"{name} {space}".strip())
     low, high = (np.array(end, float).ravel() for end in (space.low, space.high))
     return _array(space, kind, name, low, high, (None,) * len(low))

@@ -12,9 +12,10 @@ from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.envs.action_spaces import action_rows
 from kernelmdp.envs.angles import AnglePairs
 from kernelmdp.envs.environment_calls import (
-    call_environment,
     checked_reward,
     environment_name,
+    reset_environment,
+    step_environment,
 )
 from kernelmdp.envs.flat_spaces import FlatSpace, flat_space
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment
@@ -249,9 +250,7 @@ class GymnasiumTask:
         Returns:
             The episode.
         """
-        observation, _ = call_environment(
-            self.env, "at the start", self.env.reset, seed=seed, options=options
-        )
+        observation = reset_environment(self.env, seed=seed, options=options)
         encoding = self._encoding
         observed = [encoding.observed(observation, "at the start")]
         states, actions, rewards, outcomes = [encoding.state(observed[0])], [], [], []
@@ -299,8 +298,8 @@ class GymnasiumTask:
         while len(passed) <= self.action_repeat and not (terminated or truncated):
             where = f"after step {steps + len(passed) - 1}"
             self.record.environment_steps += 1
-            observation, earned, terminated, truncated, info = call_environment(
-                self.env, where, self.env.step, env_action
+            observation, earned, terminated, truncated, info = step_environment(
+                self.env, where, env_action
             )
             passed.append(self._encoding.observed(observation, where))
             reward += checked_reward(earned, where)
@@ -324,6 +323,25 @@ class GymnasiumTask:
         if self.cost:
             observation = self.env.get_wrapper_attr("completed")(observation)
         return self._encoding.state(self._encoding.observed(observation, "given"))
+
+    def rows_of(self, observation: Any) -> list[Any] | None:
+        """Split a batch of observations.
+
+        Args:
+            observation: An observation of the environment, or a batch of them: an array with one
+                more axis, or a list of observations with parts.
+
+        Returns:
+            The observations of a batch. None for a single observation.
+        """
+        shape = self.env.observation_space.shape
+        if shape is None:
+            return observation if isinstance(observation, list) else None
+        try:
+            is_batch = np.ndim(observation) == max(len(shape), 1) + 1
+        except ValueError:  # lists of different lengths
+            return None
+        return list(observation) if is_batch else None
 
     def _note(self, states: Box, rows: np.ndarray) -> None:
         """Look at the observations of an episode, but not at the cost, which may be constant."""

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from kernelmdp.domains import Box, Domain, FiniteSet
 from kernelmdp.envs.flat_spaces import flat_space
 from kernelmdp.errors import ArgumentError, ShapeError
+from kernelmdp.numerics.checks import with_suggestion
 
 #: Provisional bound of an axis that has none. It is far beyond any state. Learners replace it by
 #: the range of the data.
@@ -55,7 +56,8 @@ def state_domain(
     numbers = {name: axis for axis, name in enumerate(flat.names)} | {i: i for i in range(m)}
     if not set(angles) <= set(numbers):
         expected = f"coordinates below {m}, or of {', '.join(flat.names)}"
-        raise ArgumentError("angles", expected, list(angles))
+        wrong = next(angle for angle in angles if angle not in numbers)
+        raise ArgumentError("angles", expected, with_suggestion(wrong, flat.names))
     angle_axes = [numbers[angle] for angle in angles]
     bounds = (flat.low, flat.high) if states is None else states.bounds
     low, high = (np.array(bound, dtype=float) for bound in bounds)

@@ -17,6 +17,7 @@ from kernelmdp.envs.pendulum_swingup import pendulum_swingup
 from kernelmdp.envs.rkhs import rkhs
 from kernelmdp.envs.tabular import deepsea, riverswim, tabular_random
 from kernelmdp.errors import ArgumentError
+from kernelmdp.numerics.checks import with_suggestion
 from kernelmdp.registry import Registry
 
 
@@ -92,9 +93,8 @@ def require_known(name: str, options: Iterable[str] = ()) -> None:
     accepted = set(parameters) - {"seed"} - ({"dimension"} if maker is rkhs_2d else set())
     unknown = sorted(set(options) - {"seed"} - accepted)
     if unknown:
-        raise ArgumentError(
-            "options", f"for {name}: " + ", ".join(sorted(accepted)), ", ".join(unknown)
-        )
+        expected = f"for {name}: " + ", ".join(sorted(accepted))
+        raise ArgumentError("options", expected, with_suggestion(unknown[0], sorted(accepted)))
 
 
 def make(name: str, *, seed: int = 0, **options: Any) -> Any:

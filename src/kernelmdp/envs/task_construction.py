@@ -11,13 +11,18 @@ import numpy as np
 from kernelmdp.domains import Box, Domain
 from kernelmdp.envs.action_spaces import action_domain
 from kernelmdp.envs.angles import AnglePairs, cos_sin_pairs
-from kernelmdp.envs.environment_calls import call_environment
+from kernelmdp.envs.environment_calls import (
+    require_environment,
+    reset_environment,
+    time_limit,
+)
 from kernelmdp.envs.flat_spaces import flat_space
 from kernelmdp.envs.gymnasium_task import GymnasiumTask, inner_environment
 from kernelmdp.envs.observation_spaces import state_domain
 from kernelmdp.envs.observed_clock import ObservedClock
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.keywords import suggests_keywords
 
 #: Resets whose first observations are searched for cosines and sines. Too few of them may show
 #: pairs that are on the unit circle by chance.
@@ -26,8 +31,9 @@ RESETS = 8
 NAMESPACE_PACKAGES = {"dm_control": "shimmy"}
 
 
+@suggests_keywords
 def from_gymnasium(
-    env_or_id: gymnasium.Env[Any, Any] | str,
+    env_or_id: Any,
     *,
     horizon: int | None = None,
     states: Box | None = None,
@@ -84,8 +90,7 @@ def from_gymnasium(
     ('observation[0]', 'observation[1]', 'clock')
     """
     env = make_gymnasium(env_or_id) if isinstance(env_or_id, str) else env_or_id
-    if not isinstance(env, gymnasium.Env):
-        raise ArgumentError("env_or_id", "a gymnasium.Env or the id of one", repr(env_or_id))
+    require_environment(env)
     repeat = integer("action_repeat", action_repeat, least=1)
     periods, inner = _periods(env, horizon, repeat), inner_environment(env)
     if clock:
@@ -168,9 +173,10 @@ def _periods(env: gymnasium.Env[Any, Any], horizon: int | None, repeat: int) -> 
     if inner is not None:
         limit: int | None = inner.environment.mdp.horizon
     else:
-        limit = None if env.spec is None else env.spec.max_episode_steps
+        limit = time_limit(env)
     if horizon is None and limit is None:
-        raise ArgumentError("horizon", "a whole number, as the environment has no time limit", None)
+        expected = "a whole number, as the environment has no time limit (or wrap it in TimeLimit)"
+        raise ArgumentError("horizon", expected, None)
     most = math.inf if limit is None else math.ceil(limit / repeat)
     periods = integer("horizon", most if horizon is None else horizon, least=1)
     if periods > most:
@@ -192,6 +198,6 @@ def _find_angle_pairs(
     flat = flat_space(env.observation_space, "observation")
     first = []
     for seed in range(RESETS):
-        observation, _ = call_environment(env, "at the start", env.reset, seed=seed)
+        observation = reset_environment(env, seed=seed)
         first.append(flat.to_vector(observation, "at the start"))
     return AnglePairs(tuple(cos_sin_pairs(np.stack(first))))

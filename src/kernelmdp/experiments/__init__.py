@@ -5,6 +5,7 @@
 0
 """
 
+from kernelmdp.experiments import callbacks
 from kernelmdp.experiments.audit import Audit, audit
 from kernelmdp.experiments.conformance import check_agent
 from kernelmdp.experiments.learning_loop import interact
@@ -25,6 +26,7 @@ __all__ = [
     "Study",
     "Table",
     "audit",
+    "callbacks",
     "check_agent",
     "interact",
     "read_config",

@@ -2,14 +2,16 @@
 
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from kernelmdp.agents import Agent
+from kernelmdp.agents.agent_summary import Row, model_rows
 from kernelmdp.errors import ArgumentError
+from kernelmdp.experiments.callback import CallbackList
 from kernelmdp.experiments.progress import track
 from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
@@ -61,10 +63,11 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
     for _ in range(episodes):  # l = 1, 2, …
         start_key, play_key = episode_keys(key, agent.episode)
         start = system.start(key=start_key)
-        start_time = time.perf_counter()
+        start_time, agent.activity = time.perf_counter(), "planning"
         policy = agent.ask(start)  # M_l from the beliefs before episode l, and its policy π_l
         seconds = time.perf_counter() - start_time
         plan: Any = agent.planned
+        agent.activity = "playing"
         if agent.update == "step":
             episode = system.play_by_step(agent, start, key=play_key)
         else:
@@ -72,27 +75,57 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
                 policy = CheckedStart(policy, violation)
             episode = system.play(policy, start, key=play_key)  # s_1, a_1, r_1, …, s_{H+1}
         row = recorder.before_update(plan, episode) | {"plan_seconds": seconds}
-        start_time = time.perf_counter()
+        start_time, agent.activity = time.perf_counter(), "learning"
         agent.replay(episode)  # update the beliefs with the whole episode
         jax.block_until_ready(jax.tree.leaves(agent.state))
         row["update_seconds"] = time.perf_counter() - start_time
         yield row | recorder.after_update()
 
 
-def learn(agent: Agent, *, episodes: int, progress: bool) -> Result:
+def learn(agent: Agent, *, episodes: int, progress: bool, callback: Any = None) -> Result:
     """Play more episodes and learn from each. ``Agent.learn`` calls this.
 
     Args:
         agent: The agent.
         episodes: The number of episodes to play.
         progress: Whether to show a progress line in a terminal.
+        callback: A callback, a function of agent and row, or a list of these.
 
     Returns:
         The table of these episodes, and whether a theorem covers the run.
     """
-    rows = interact(agent, episodes)
-    tracked = list(track(rows, total=episodes, agent=agent.name) if progress else rows)
-    return Result(agent.problem.name, agent.name, agent.coverage, Table(tracked, columns_of(agent)))
+    rows: Iterator[dict[str, Any]] = interact(agent, episodes)
+    if progress:
+        activity = functools.partial(getattr, agent, "activity")
+        rows = track(rows, total=episodes, agent=agent.name, activity=activity)
+    callbacks = CallbackList.of(callback)
+    tracked = []
+    try:
+        callbacks.on_start(agent)
+        for row in rows:
+            tracked.append(row)
+            if callbacks.on_episode_end(agent, row) is False:
+                break
+    finally:
+        callbacks.on_stop(agent)
+    table = Table(tracked, columns_of(agent))
+    return Result(agent.problem.name, agent.name, agent.coverage, table, model=final_model(agent))
+
+
+def final_model(agent: Agent) -> Callable[[], list[Row]]:
+    """Make the function that describes what an agent has learned until now, for results.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        A function that returns rows of a summary. What the agent learns later does not change them.
+    """
+    learner, state, problem = agent.learner, agent.state, agent.problem
+    planner = [("planner", type(agent.planner).__name__)]
+    if learner.needs_data and not agent.history:
+        return lambda: planner
+    return lambda: planner + model_rows(learner, state, problem)
 
 
 def system_key(seed: Any) -> Key:

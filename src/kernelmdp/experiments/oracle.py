@@ -16,6 +16,7 @@ class Oracle(Agent):
 
     Args:
         task: An environment whose true MDP is known.
+        seed: The seed of what is random in the task.
         **settings: As for other agents.
 
     Raises:
@@ -29,14 +30,17 @@ class Oracle(Agent):
     name: ClassVar[str] = "oracle"
     learns: ClassVar[bool] = False
 
-    def __init__(self, task: object, **settings: Any) -> None:
-        super().__init__(task, **settings)
+    def __init__(self, task: object, *, seed: int = 0, **settings: Any) -> None:
+        super().__init__(task, seed=seed, **settings)
         if not isinstance(self.system, EnvironmentSystem):
             raise ArgumentError("task", "an environment whose truth is known", repr(task))
         self.truth = self.system.environment.mdp
 
     def plan(self, *, key: Key) -> Plan:
         return self.solve(self.truth, key=jax.random.key(0))
+
+    def plan_greedy(self, *, key: Key) -> Plan:
+        return self.plan(key=key)
 
 
 AGENTS.register(Oracle.name, Oracle)

@@ -3,13 +3,18 @@
 import csv
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kernelmdp.agents.agent_summary import Row, returns_text, summary_text
 from kernelmdp.confidence import Coverage
 from kernelmdp.mdp import Episode
+from kernelmdp.numerics.checks import with_suggestion
+
+if TYPE_CHECKING:
+    from pandas import DataFrame as Frame
 
 
 class Table:
@@ -19,8 +24,12 @@ class Table:
         rows: Mappings from column to number. Missing numbers are NaN.
         columns: All columns in their order. None means the columns of the rows.
 
-    >>> Table([{"episode": 1, "return": 2.5}])["return"]
+    >>> table = Table([{"episode": 1, "return": 2.5}])
+    >>> table["return"]
     array([2.5])
+    >>> table.frame()
+       episode  return
+    0        1     2.5
     """
 
     def __init__(
@@ -40,8 +49,26 @@ class Table:
 
     def __getitem__(self, column: str) -> np.ndarray:
         if column not in self.columns:
-            raise KeyError(f"no column {column!r}; there are {', '.join(self.columns)}")
+            name = with_suggestion(column, self.columns)
+            raise KeyError(f"no column {name}; there are {', '.join(self.columns)}")
         return np.array([float(row[column]) for row in self.rows])
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        """Iterate over rows, as ``pandas.DataFrame(table)`` does."""
+        for row in self.rows:
+            yield {
+                name: value if name == "episode" else float(value) for name, value in row.items()
+            }
+
+    def frame(self) -> "Frame":
+        """Return the table as a data frame of pandas.
+
+        Returns:
+            The data frame, one row an episode.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(list(self), columns=list(self.columns))
 
     def __repr__(self) -> str:
         return f"Table({len(self)} episodes: {', '.join(self.columns)})"
@@ -75,6 +102,7 @@ class Result:
         bound: Which theorem bounds the regret, or why none does; empty if not computed.
         curve: Numbers of episodes and the bound after each, two arrays of the same length; None
             if there is no bound.
+        model: A function that describes planner, kernels and noise at the end, for ``print``.
 
     >>> import kernelmdp as km
     >>> result = km.Random("riverswim", seed=0).learn(episodes=2, progress=False)
@@ -88,6 +116,19 @@ class Result:
     episodes: Table
     bound: str = ""
     curve: tuple[np.ndarray, np.ndarray] | None = None
+    model: Callable[[], list[Row]] = dataclasses.field(default=list, compare=False)
+
+    def __repr__(self) -> str:
+        rows: list[Row] = [("episodes", str(len(self.episodes)))]
+        if len(self.episodes):
+            returns = self.episodes["return"]
+            best = int(np.argmax(returns))
+            number = int(self.episodes["episode"][best])
+            rows.append(("returns", returns_text(returns[-1], returns[best], number)))
+            if np.isfinite(self.regret):
+                rows.append(("regret", f"{self.regret:.4g}"))
+        rows += [*self.model(), ("theory", str(self.coverage))]
+        return summary_text(f"{self.agent} on {self.name}", rows)
 
     @property
     def regret(self) -> float:

@@ -23,7 +23,7 @@ from kernelmdp import archive
 from kernelmdp.agents import Agent
 from kernelmdp.agents.saving import learn_again
 from kernelmdp.errors import ArgumentError
-from kernelmdp.experiments.learning_loop import columns_of, interact
+from kernelmdp.experiments.learning_loop import columns_of, final_model, interact
 from kernelmdp.experiments.recovery import recover_run
 from kernelmdp.experiments.results import PlayedRun, Result, Table
 from kernelmdp.experiments.run_bounds import run_bound, write_curve
@@ -112,7 +112,8 @@ def run(
                 raise
             files.finish()
     table = Table(rows, columns_of(agent))
-    return Result(agent.problem.name, agent.name, agent.coverage, table, *bound)
+    done = (agent.problem.name, agent.name, agent.coverage, table)
+    return Result(*done, *bound, final_model(agent))
 
 
 def record_run(config: RunConfig, folder: Any, agent: Agent, played: PlayedRun) -> None:

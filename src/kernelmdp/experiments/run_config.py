@@ -26,7 +26,7 @@ from kernelmdp.registry import reference_to
 from kernelmdp.settings import is_plain, nest, to_plain
 
 #: Options of ``from_gymnasium`` that a file can hold.
-GYMNASIUM_OPTIONS = ("horizon", "angles", *BORDER_OPTIONS)
+GYMNASIUM_OPTIONS = ("horizon", *BORDER_OPTIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RunConfig:
     """
 
     env: Any
-    agent: Any = "gp-ucrl"
+    agent: Any = "psrl"
     seed: int = 0
     env_options: dict[str, Any] = dataclasses.field(default_factory=dict)
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -101,7 +101,8 @@ class RunConfig:
         unknown = sorted(set(self.env_options) - set(GYMNASIUM_OPTIONS))
         if unknown:
             expected = f"for {self.env}: " + ", ".join(GYMNASIUM_OPTIONS)
-            raise ArgumentError("options", expected, ", ".join(unknown))
+            got = with_suggestion(unknown[0], GYMNASIUM_OPTIONS)
+            raise ArgumentError("options", expected, got)
         import_namespace(self.env)
         with gymnasium_errors():
             gymnasium.spec(self.env)

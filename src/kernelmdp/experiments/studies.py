@@ -14,6 +14,7 @@ from kernelmdp.experiments.study_manifest import require_same_study, write_manif
 from kernelmdp.experiments.study_progress import StudyProgress
 from kernelmdp.experiments.trial_worker import TrialResult
 from kernelmdp.numerics.checks import choice, integer
+from kernelmdp.numerics.keywords import suggests_keywords
 
 #: Where trials can be played: in processes of this machine, or on a Ray cluster.
 BACKENDS = ("local", "ray")
@@ -39,6 +40,7 @@ class Study:
     failed: dict[str, TrialResult]
 
 
+@suggests_keywords
 def study(
     definition: Any,
     *,

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelmdp.experiments.csv_follower import CSVFollower
+from kernelmdp.experiments.progress import COMPILING_EPISODES, duration
 from kernelmdp.experiments.study_file import StudyPlan
 from kernelmdp.experiments.tensorboard import FOLDER, TensorBoardWriter, require_tensorboard
 from kernelmdp.experiments.trial_worker import TrialResult
@@ -32,31 +33,44 @@ class TrialProgress:
     Attributes:
         follower: Reads the rows of the trial.
         regret: Cumulative regret so far; NaN if unknown.
-        timed_from: When the first new episode ended, and the number of episodes then; None before.
+        first: The number of episodes when the study was started.
+        timed_from: When the new episodes that compile had ended, and the number of episodes then;
+            None before.
         ended: Whether the trial has ended.
         error: Why it failed; empty if it did not.
     """
 
     follower: CSVFollower
     regret: float = math.nan
+    first: int = 0
     timed_from: tuple[float, int] | None = None
     ended: bool = False
     error: str = ""
 
     def seconds_left(self, episodes: int) -> float:
-        """Estimate the remaining time from the mean time of the episodes so far.
+        """Estimate the remaining time from the mean time of the episodes without compilation.
 
         Args:
             episodes: The number of episodes of the trial.
 
         Returns:
-            Seconds; NaN before two episodes have ended.
+            Seconds; NaN before an episode without compilation has ended.
         """
+        return self.seconds_each * (episodes - self.follower.count)
+
+    @property
+    def seconds_each(self) -> float:
+        """Mean seconds of an episode without compilation; NaN before there is one."""
         if self.timed_from is None or self.follower.count <= self.timed_from[1]:
             return math.nan
-        played = self.follower.count - self.timed_from[1]
-        seconds_each = (time.monotonic() - self.timed_from[0]) / played
-        return seconds_each * (episodes - self.follower.count)
+        return (time.monotonic() - self.timed_from[0]) / (self.follower.count - self.timed_from[1])
+
+    @property
+    def running(self) -> bool:
+        """Whether the trial is being played, as far as its files show."""
+        has_new_rows = self.timed_from is not None or self.follower.count > self.first
+        is_new = self.first == 0 and self.follower.path.exists()
+        return not self.ended and (has_new_rows or is_new)
 
 
 class StudyProgress:
@@ -90,9 +104,9 @@ class StudyProgress:
             self.writers = {name: TensorBoardWriter(folder / name) for name in [*names, *without]}
         for trial in self.trials.values():
             self._read(trial)
+            trial.first = trial.follower.count
         #: When the study was started, by ``time.monotonic``.
         self.started_at = time.monotonic()
-        self._episodes_before = sum(trial.follower.count for trial in self.trials.values())
         self._printed_at = time.monotonic()
         self.console = Console(file=sys.stderr)
         self.live: Live | None = None
@@ -102,11 +116,19 @@ class StudyProgress:
     def __enter__(self) -> "StudyProgress":
         if self.live is not None:
             self.live.start()
+        total, played = len(self.plan.trials), len(self.trials)
+        begun = sum(trial.first > 0 for trial in self.trials.values())
+        if played and (played < total or begun):
+            counts = f"{total - played} of {total} trials are finished"
+            self._print(f"{counts}, and {begun} of the others have begun")
         return self
 
     def __exit__(self, *error: Any) -> None:
         if self.live is not None:
             self.live.stop()
+        if any(error):
+            unfinished = sum(not trial.ended for trial in self.trials.values())
+            self._print(f"{unfinished} of {len(self.plan.trials)} trials are not finished")
         for writer in self.writers.values():
             writer.close()
 
@@ -114,8 +136,10 @@ class StudyProgress:
         """Read new rows and show them. Call it as often as you like."""
         for name, trial in self.trials.items():
             if not trial.ended:
+                compiled = trial.first + COMPILING_EPISODES
                 if self._read(trial) and trial.timed_from is None:
-                    trial.timed_from = (time.monotonic(), trial.follower.count)
+                    if trial.follower.count >= compiled:
+                        trial.timed_from = (time.monotonic(), trial.follower.count)
                 if name in self.writers:
                     self.writers[name].update()
         if self.live is not None:
@@ -150,12 +174,12 @@ class StudyProgress:
         """
         total = len(self.trials) * self.plan.episodes
         count = sum(trial.follower.count for trial in self.trials.values())
-        played = count - self._episodes_before
         ended = sum(trial.ended for trial in self.trials.values())
-        seconds = math.nan
-        if played:
-            seconds = (time.monotonic() - self.started_at) / played * (total - count)
-        left = f", about {duration(seconds)} left" if math.isfinite(seconds) else ""
+        timed = [trial.seconds_each for trial in self._running if trial.seconds_each > 0]
+        left = ""
+        if timed:  # the trials under way are played at the same time
+            each = sum(timed) / len(timed) / len(self._running)
+            left = f", about {duration(each * (total - count))} left"
         return f"{ended} of {len(self.trials)} trials, {count} of {total} episodes{left}"
 
     def table(self) -> Group:
@@ -165,14 +189,11 @@ class StudyProgress:
             The trials that are being played, a summary, and a progress bar of the study.
         """
         table = Table("trial", "episode", "regret", "left", box=None)
-        running = {
-            name: trial
-            for name, trial in self.trials.items()
-            if trial.timed_from and not trial.ended
-        }
+        running = {name: trial for name, trial in self.trials.items() if trial in self._running}
         for name, trial in list(running.items())[:MAX_ROWS]:
             regret = "" if math.isnan(trial.regret) else f"{trial.regret:.4g}"
             left = duration(trial.seconds_left(self.plan.episodes))
+            left = left if trial.timed_from else "compiling"
             episode = f"{trial.follower.count}/{self.plan.episodes}"
             table.add_row(Text(name), episode, regret, left)
         if len(running) > MAX_ROWS:
@@ -181,6 +202,11 @@ class StudyProgress:
         total = len(self.trials) * self.plan.episodes
         # The bar comes last, because it does not end its line.
         return Group(table, self.summary(), ProgressBar(total=total, completed=count, width=60))
+
+    @property
+    def _running(self) -> list[TrialProgress]:
+        """The trials that are being played."""
+        return [trial for trial in self.trials.values() if trial.running]
 
     def _read(self, trial: TrialProgress) -> bool:
         """Read new rows, and return whether there were any."""
@@ -193,23 +219,3 @@ class StudyProgress:
         self._printed_at = time.monotonic()
         if self.show:
             self.console.print(Text(text), soft_wrap=True)
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in hours, minutes or seconds.
-
-    Args:
-        seconds: The duration.
-
-    Returns:
-        The text; empty if the duration is not finite.
-
-    >>> duration(4000.0)
-    '1 h 7 min'
-    """
-    if not math.isfinite(seconds):
-        return ""
-    minutes = round(seconds / 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min" if seconds >= 90 else f"{seconds:.0f} s"

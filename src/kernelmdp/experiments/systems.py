@@ -7,7 +7,7 @@ import abc
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -34,7 +34,7 @@ from kernelmdp.types import ArrayLike, Key, Observation
 
 #: Options of ``from_gymnasium`` that serve every Gymnasium environment. The environment itself need
 #: not have them.
-BORDER_OPTIONS = ("action_repeat", "clock", "cost")
+BORDER_OPTIONS = ("angles", "action_repeat", "clock", "cost")
 
 
 class PlayableSystem(System, abc.ABC):
@@ -109,8 +109,8 @@ class PlayableSystem(System, abc.ABC):
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         return np.array([self.play_seeded(policy, seed=seed).total for seed in seeds])
 
-    def learn(self, agent: Agent, *, episodes: int, progress: bool) -> Result:
-        return learn(agent, episodes=episodes, progress=progress)
+    def learn(self, agent: Agent, *, episodes: int, progress: bool, callback: Any = None) -> Result:
+        return learn(agent, episodes=episodes, progress=progress, callback=callback)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -188,6 +188,9 @@ class GymnasiumSystem(PlayableSystem):
     def state_of(self, observation: Observation) -> Observation:
         return self.gymnasium_task.state_of(observation)
 
+    def rows_of(self, observation: Any) -> list[Any] | None:
+        return self.gymnasium_task.rows_of(observation)
+
     def with_cost(self) -> "GymnasiumSystem":
         return GymnasiumSystem(self.gymnasium_task.with_cost())
 
@@ -246,6 +249,9 @@ class RememberingSystem(PlayableSystem):
         complete = np.shape(seen) == (self.memory.dimension,)
         return observation if complete else self.system.state_of(observation)
 
+    def rows_of(self, observation: Any) -> list[Any] | None:
+        return self.system.rows_of(observation)
+
     def require_bounds(self) -> None:
         self.system.require_bounds()
 
@@ -273,6 +279,7 @@ def as_playable(
     horizon: int | None = None,
     default_horizon: int | None = None,
     action_repeat: int | None = None,
+    angles: Sequence[int | str] | None = None,
 ) -> PlayableSystem:
     """Make the system of a task in which episodes can be played.
 
@@ -283,6 +290,7 @@ def as_playable(
         default_horizon: H where the task does not define it.
         action_repeat: The number of steps of a Gymnasium environment for which each action is
             held. It is an error if the task has another one.
+        angles: Coordinates of a Gymnasium environment that are angles in radians.
 
     Returns:
         The system.
@@ -293,24 +301,29 @@ def as_playable(
     if isinstance(task, PlayableSystem):
         return task
     proposed_horizon = default_horizon if horizon is None else horizon
-    repeat = {} if action_repeat is None else {"action_repeat": action_repeat}
+    given = {"action_repeat": action_repeat, "angles": None if angles is None else list(angles)}
+    options = {name: value for name, value in given.items() if value is not None}
     if isinstance(task, str | Mapping):
         spec = {"name": task} if isinstance(task, str) else dict(task)
-        task = _make_task(spec | repeat, proposed_horizon)
+        task, angles = _make_task(spec | options, proposed_horizon), None
     elif isinstance(task, type | FunctionType):
         task = task()
     if isinstance(task, Environment):
         _require_same("horizon", horizon, task.mdp.horizon)
         _require_same("action_repeat", action_repeat, 1)
+        _require_same("angles", angles, None)
         return EnvironmentSystem(task)
     if not isinstance(task, GymnasiumTask):
-        task = gymnasium_task(task, horizon=proposed_horizon, **repeat)
+        task = gymnasium_task(task, horizon=proposed_horizon, **options)
+    elif angles is not None:
+        expected = "None: say it to from_gymnasium, which made the task"
+        raise ArgumentError("angles", expected, angles)
     _require_same("horizon", horizon, task.horizon)
     _require_same("action_repeat", action_repeat, task.action_repeat)
     return GymnasiumSystem(task)
 
 
-def _require_same(argument: str, given: int | None, actual: int) -> None:
+def _require_same(argument: str, given: object, actual: object) -> None:
     if given is not None and given != actual:
         raise ArgumentError(argument, f"{actual}, as the task has", given)
 
@@ -326,6 +339,7 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
         task = make(name, **{key: options[key] for key in options if key not in ours})
         if isinstance(task, Environment):
             _require_same("action_repeat", options.get("action_repeat"), 1)
+            _require_same("angles", options.get("angles"), None)
             _require_same("clock", options.get("clock"), False)
             _require_same("cost", options.get("cost"), False)
             return task

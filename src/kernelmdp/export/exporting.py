@@ -19,7 +19,7 @@ from kernelmdp.export.exported_law import ExportedLaw, law_of
 from kernelmdp.export.self_check import CHECKS, SelfCheck, drawn_inputs
 from kernelmdp.export.stablehlo import first_memory, stablehlo_program
 from kernelmdp.mdp.policy import Policy, player_of
-from kernelmdp.numerics.checks import choice
+from kernelmdp.numerics.checks import choice, with_suggestion
 from kernelmdp.planners.mpc import MPC
 
 #: From a controller and its self-check to the content of a file.
@@ -117,7 +117,10 @@ def _law_of_table(
 ) -> tuple[ExportedLaw, ExportLoss]:
     """The law of a plan of which a table or gains are exported, and what is lost by it."""
     for name, value in others.items():
-        raise ArgumentError(name, "None, as only MPC plans are distilled", value)
+        known = ("of", "state_points", "interpolation")
+        suggestion = with_suggestion(name, known).removeprefix(repr(name))
+        expected = "None, as only MPC plans are distilled"
+        raise ArgumentError(name, expected, f"{value}{suggestion}")
     choice("interpolation", interpolation, ("auto", "linear", "nearest"))
     problem, policy = agent.problem, agent.controller_plan().policy
     m = problem.states.dimension

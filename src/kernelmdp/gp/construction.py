@@ -24,6 +24,7 @@ from kernelmdp.gp.weight_engine import WeightEngine
 from kernelmdp.kernels import Kernel, KernelBase, OutputKernel
 from kernelmdp.kernels.base import IndependentPart, gram
 from kernelmdp.numerics.checks import as_dtype, choice, integer, positive_array, positive_number
+from kernelmdp.numerics.keywords import suggests_keywords
 
 #: The engines that a user can choose.
 ENGINES = ("auto", "exact", "finite rank", "compiled")
@@ -42,6 +43,7 @@ JITTER = 1e-10
 STD_TOLERANCE = 0.005
 
 
+@suggests_keywords
 def posterior(
     kernel: Kernel | OutputKernel,
     *,

@@ -15,6 +15,7 @@ from kernelmdp.information.kernel_bounds import composition_bounds, expansion_bo
 from kernelmdp.kernels import Coregionalised, Independent, Kernel, OutputKernel, OutputSum
 from kernelmdp.numerics.checks import as_points, integer, positive_number
 from kernelmdp.numerics.factorisation import checked_cholesky
+from kernelmdp.numerics.keywords import suggests_keywords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +67,7 @@ def realised_gain(kernel: Kernel | OutputKernel, points: Any, *, noise_variance:
     return float(jnp.sum(jnp.log(jnp.diagonal(factor))))
 
 
+@suggests_keywords
 def maximum_gain(
     kernel: Kernel | OutputKernel, *, domain: Domain, n: int, noise_variance: Any
 ) -> MaximumGain:

@@ -15,7 +15,7 @@ the caller passes. Parsing ``k.text()`` gives the kernel k back.
 import functools
 import operator as operators
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from kernelmdp.errors import ArgumentError, KernelMDPError, KernelTextError
@@ -25,6 +25,7 @@ from kernelmdp.kernels.output_kernels import Independent, OutputKernel
 from kernelmdp.kernels.polynomial import Constant, Linear, Polynomial, Quadratic
 from kernelmdp.kernels.stationary import Matern, Periodic, SquaredExponential
 from kernelmdp.kernels.user_function import Function
+from kernelmdp.numerics.checks import with_suggestion
 
 #: Kernels by name in the text form.
 NAMES: dict[str, Callable[..., Any]] = {
@@ -93,9 +94,11 @@ class _Parser:
     def token(self) -> Token:
         return self.tokens[self.at]
 
-    def fail(self, expected: str, token: Token | None = None) -> NoReturn:
+    def fail(
+        self, expected: str, token: Token | None = None, names: Iterable[str] = ()
+    ) -> NoReturn:
         token = token or self.token
-        actual = token.text if token.kind == "end" else repr(token.text)
+        actual = token.text if token.kind == "end" else with_suggestion(token.text, names)
         raise KernelTextError(self.text, token.position, expected, actual)
 
     def take(self, kind: str, expected: str | None = None) -> Token:
@@ -161,7 +164,7 @@ class _Parser:
         self.take("name", "a kernel")
         if token.text not in self.names:
             self.at -= 1
-            self.fail("one of " + ", ".join(sorted(self.names)))
+            self.fail("one of " + ", ".join(sorted(self.names)), names=self.names)
         positional: list[Any] = []
         named: dict[str, Any] = {}
         if self.token.kind == "(":

@@ -21,7 +21,7 @@ from kernelmdp.mdp.schedules import (
     scheduled_episodes,
     schedules_of,
 )
-from kernelmdp.numerics.checks import float_array
+from kernelmdp.numerics.checks import float_array, with_suggestion
 from kernelmdp.numerics.modules import Module
 
 #: Points at which known functions are tried when an agent is made.
@@ -155,7 +155,9 @@ def with_known_motion(
     m = space.dimension
     for name in known or {}:
         if name not in names:
-            raise ArgumentError("known", f"coordinates among {', '.join(names)}", repr(name))
+            raise ArgumentError(
+                "known", f"coordinates among {', '.join(names)}", with_suggestion(name, names)
+            )
     functions = {names.index(n): f for n, f in (known or {}).items() if callable(f)}
     first = schedules_of(known, 0, problem)
     for episode in range(1, scheduled_episodes(known)):

@@ -20,6 +20,7 @@ from kernelmdp.mdp.model import Model
 from kernelmdp.mdp.noise import Gaussian, Noise
 from kernelmdp.mdp.observed_safety import ObservedCoordinates
 from kernelmdp.numerics.checks import choice, integer
+from kernelmdp.numerics.keywords import suggests_keywords
 
 #: A known mean reward: from points (n, d) to values (n,).
 RewardFunction = Callable[..., Any]
@@ -122,6 +123,7 @@ class Problem:
     forgetting: float = 0.0
 
     @classmethod
+    @suggests_keywords
     def from_spaces(
         cls,
         *,

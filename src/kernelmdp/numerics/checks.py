@@ -190,7 +190,8 @@ def choice(argument: str, value: Any, allowed: Sequence[str]) -> str:
         ArgumentError: If ``value`` is not among those allowed.
     """
     if value not in allowed:
-        raise ArgumentError(argument, "one of " + ", ".join(map(repr, allowed)), repr(value))
+        expected = "one of " + ", ".join(map(repr, allowed))
+        raise ArgumentError(argument, expected, with_suggestion(value, allowed))
     return str(value)
 
 

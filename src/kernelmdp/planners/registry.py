@@ -6,6 +6,7 @@ from typing import Any
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.problem import Problem
+from kernelmdp.numerics.checks import with_suggestion
 from kernelmdp.planners.arm_planner import ArmPlanner
 from kernelmdp.planners.certified_planner import CertifiedPlanner
 from kernelmdp.planners.grid_planner import GridPlanner
@@ -115,7 +116,10 @@ def _made(planner_like: PlannerLike, problem: Problem) -> Planner:
     if not isinstance(planner, Planner):
         raise ArgumentError("planner", "a planner or the name of one", repr(planner_like))
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
-    try:
-        return dataclasses.replace(planner, **fields) if fields else planner  # type: ignore[type-var]
-    except TypeError as error:
-        raise ArgumentError("planner", f"fields of {type(planner).__name__}", error) from None
+    plain: Any = planner
+    known = [field.name for field in dataclasses.fields(plain)]
+    for field in fields:
+        if field not in known:
+            expected = f"fields of {type(planner).__name__}: {', '.join(known)}"
+            raise ArgumentError("planner", expected, with_suggestion(field, known))
+    return dataclasses.replace(plain, **fields) if fields else planner

@@ -6,6 +6,7 @@
 1.0
 """
 
+from kernelmdp.report.bound_figure import draw_bound
 from kernelmdp.report.figures import draw_regret
 from kernelmdp.report.reading import Runs, read, read_bound, read_columns
 from kernelmdp.report.statistics import slope
@@ -15,6 +16,7 @@ from kernelmdp.report.tables import text_table
 __all__ = [
     "Runs",
     "comparisons",
+    "draw_bound",
     "draw_regret",
     "read",
     "read_bound",

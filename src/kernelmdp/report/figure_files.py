@@ -2,9 +2,39 @@
 
 import base64
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
+from kernelmdp.errors import ArgumentError
 from kernelmdp.report.atomic_files import write_file
+from kernelmdp.report.rendering import FORMATS, render
+
+#: Width in inches of a figure that is alone in its file.
+SINGLE_WIDTH = 7.0
+
+
+def write_figure(draw: Callable[[Any], Any], path: Any, *, width: float = SINGLE_WIDTH) -> None:
+    """Write one figure into one file, in the format of its ending.
+
+    Args:
+        draw: A function that draws on axes.
+        path: The file to write. Its name ends in .pdf, .svg or .png.
+        width: The width in inches.
+
+    Raises:
+        ArgumentError: If the name of the file has another ending.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_figure(lambda axes: axes.plot([1, 2]), f"{folder}/line.svg")
+    ...     pathlib.Path(folder, "line.svg").exists()
+    True
+    """
+    target = pathlib.Path(path)
+    form = target.suffix.removeprefix(".").lower()
+    if form not in FORMATS:
+        raise ArgumentError("path", "a file that ends in " + ", ".join(FORMATS), str(path))
+    write_file(target, render(draw, [form], width=width)[form])
 
 
 def embed_figure(

@@ -7,16 +7,14 @@ At episodes that only some seeds have reached, the line is dotted and has no ban
 
 import functools
 import math
-import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.report.atomic_files import write_file
+from kernelmdp.report.figure_files import write_figure
 from kernelmdp.report.reading import Runs, read
-from kernelmdp.report.rendering import FORMATS, render
 from kernelmdp.report.statistics import confidence_band
 from kernelmdp.report.summaries import measure
 
@@ -272,11 +270,7 @@ def draw_regret(folders: Sequence[Any], path: Any) -> None:
         draw(axes, runs)
         axes.set_title(runs.envs[0])
 
-    target = pathlib.Path(path)
-    form = target.suffix.removeprefix(".").lower()
-    if form not in FORMATS:
-        raise ArgumentError("path", "a file that ends in " + ", ".join(FORMATS), str(path))
-    write_file(target, render(draw_with_title, [form], width=7)[form])
+    write_figure(draw_with_title, path)
 
 
 def _require_one_environment(runs: Runs) -> None:

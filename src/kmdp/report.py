@@ -3,45 +3,59 @@
 import pathlib
 import shlex
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelmdp.cli.command import app
-from kernelmdp.errors import KernelMDPError
-from kernelmdp.experiments.run_tables import Frame
-from kernelmdp.experiments.safety_record import write_safety
-from kernelmdp.experiments.state_maps import write_maps
-from kernelmdp.report import Runs, read, text_table
-from kernelmdp.report.page import require_page, write_report
-from kernelmdp.report.safety_figures import has_constraints
+from kmdp.command import app, examples
+
+if TYPE_CHECKING:
+    from kernelmdp.experiments.run_tables import Frame
+    from kernelmdp.report import Runs
 
 #: Most runs of which maps are made. Each of them is replayed, which takes seconds.
 MAX_MAPPED = 4
 
 
-@app.command("report")
+@app.command(
+    "report",
+    rich_help_panel="Look at results",
+    epilog=examples(
+        "report runs/river",
+        "report studies/penalty --title 'With and without a penalty'",
+        "report runs/a runs/b --out both.html",
+    ),
+)
 def report_command(
     folders: Annotated[
-        list[pathlib.Path], typer.Argument(help="folders of runs, or folders that contain them")
+        list[pathlib.Path],
+        typer.Argument(help="Folders of runs or studies, or folders that contain them."),
     ],
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="the page  (default: report.html in the folder, if only one is given)"),
+        typer.Option(
+            help="The page to write. By default report.html in the folder, if there is only one."
+        ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="the title of the page")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
-            min=1, help="compute statistics after this many  (default: as many as all trials have)"
+            min=1,
+            help="Compute statistics after this many episodes. By default as many as all have.",
         ),
     ] = None,
     maps: Annotated[
         bool,
-        typer.Option(help=f"draw maps over the states, for at most {MAX_MAPPED} agents"),
+        typer.Option(
+            help=f"Draw maps over the states, for at most {MAX_MAPPED} agents. It takes seconds."
+        ),
     ] = True,
 ) -> None:
-    """Make one page of runs: regret, statistics, figures, maps."""
+    """Make one page of results: regret, statistics over seeds, figures, maps."""
+    from kernelmdp.report import read, text_table
+    from kernelmdp.report.page import require_page, write_report
+
     page = out or (folders[0] if len(folders) == 1 else pathlib.Path()) / "report.html"
     runs = read(*folders)
     require_page(page)
@@ -62,8 +76,11 @@ def report_command(
     print(f"{written.page}, with {written.figures} figures in figures/ and tables/ beside it")
 
 
-def _make_maps(runs: Runs) -> list[str]:
+def _make_maps(runs: "Runs") -> list[str]:
     """Make maps of the first seeds, and return notes on runs without maps."""
+    from kernelmdp.errors import KernelMDPError
+    from kernelmdp.experiments.state_maps import write_maps
+
     first_seeds = _first_seeds(runs)
     notes, count = [], 0
     for trial in first_seeds.itertuples():
@@ -84,8 +101,12 @@ def _make_maps(runs: Runs) -> list[str]:
     return notes
 
 
-def _record_safety(runs: Runs, *, replan: bool) -> list[str]:
+def _record_safety(runs: "Runs", *, replan: bool) -> list[str]:
     """Record how close the first seeds came to their limits, and return notes on failures."""
+    from kernelmdp.errors import KernelMDPError
+    from kernelmdp.experiments.safety_record import write_safety
+    from kernelmdp.report.safety_figures import has_constraints
+
     if not has_constraints(runs):
         return []
     judged = runs.episodes[runs.episodes["violations"].notna()]["run"].unique()
@@ -104,7 +125,7 @@ def _record_safety(runs: Runs, *, replan: bool) -> list[str]:
     return notes
 
 
-def _first_seeds(runs: Runs) -> Frame:
+def _first_seeds(runs: "Runs") -> "Frame":
     """Return the trials of the first seed of each agent, among those with episodes."""
     trials = runs.trials[runs.trials["episodes"] > 0].sort_values("seed", kind="stable")
     return trials.groupby(["env", "agent", "setting"]).head(1)

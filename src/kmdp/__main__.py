@@ -1,0 +1,5 @@
+"""Run the command line with ``python -m kmdp``."""
+
+from kmdp import main
+
+main()
