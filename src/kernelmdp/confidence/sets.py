@@ -1,5 +1,6 @@
 """Confidence sets and the family of MDPs they leave plausible (paper, Sections 3.1 and 4.1)."""
 
+import abc
 import dataclasses
 import math
 from typing import Any, NamedTuple
@@ -26,7 +27,32 @@ EVERYTHING = (-math.inf, math.inf)
 ROUNDING = 1e-12
 
 
-class Plausible(Model):
+class PlausibleModel(Model):
+    """A family of plausible models, as ``ConfidenceSets`` needs it.
+
+    Attributes:
+        beliefs: Posteriors of reward and transition.
+        beta_reward: β_R, a scalar array.
+        beta_transition: β_P, a scalar array.
+    """
+
+    beliefs: eqx.AbstractVar[Beliefs]
+    beta_reward: eqx.AbstractVar[Any]
+    beta_transition: eqx.AbstractVar[Any]
+
+    @abc.abstractmethod
+    def within(self, reward_range: tuple[Any, Any]) -> "PlausibleModel":
+        """Intersect with the models whose mean rewards lie in an interval.
+
+        Args:
+            reward_range: The interval.
+
+        Returns:
+            The family.
+        """
+
+
+class Plausible(PlausibleModel):
     """All models whose means lie in the confidence sets: a centre and a width at each point z.
 
     Rewards satisfy |R(z) − μ_R([z])| ≤ β_R σ_R([z]) + slack_R. In units of the beliefs' scale,
@@ -96,6 +122,9 @@ class Plausible(Model):
         width = self.beta_reward.astype(points.dtype) * std[:, 0]
         width = width + self.slack_reward.astype(points.dtype)
         return _intersect(centre[:, 0], width, self.reward_range)
+
+    def within(self, reward_range: tuple[Any, Any]) -> "Plausible":
+        return dataclasses.replace(self, reward_range=reward_range)
 
     def quadratic_width(self) -> Float[Array, " d"]:
         """Compute u with β_R σ_R(z) ≤ Σ_j u_j z_j² at every z, for quadratic kernels (math D8).
@@ -182,7 +211,7 @@ class ConfidenceSets(Module):
     True
     """
 
-    plausible: Plausible
+    plausible: PlausibleModel
     coverage: Coverage = eqx.field(static=True)
 
     @property
@@ -259,7 +288,7 @@ class ConfidenceSets(Module):
         scale = tuple(np.asarray(self.plausible.beliefs.scale, float).tolist())
         return replace_fields(
             mdp,
-            model=dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
+            model=self.plausible.within(mdp.reward_range),
             metric=scale,
             lipschitz=mdp.lipschitz_in(scale),
         )
@@ -281,18 +310,18 @@ def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tupl
 
 
 @jit
-def _prediction(plausible: Plausible, points: Array) -> Prediction:
+def _prediction(plausible: PlausibleModel, points: Array) -> Prediction:
     return plausible(points)
 
 
-def _ellipsoid(plausible: Plausible, prediction: Prediction) -> tuple[Array, Array]:
+def _ellipsoid(plausible: PlausibleModel, prediction: Prediction) -> tuple[Array, Array]:
     """Lengths and directions of the axes in scaled units, in which the root is symmetric."""
     assert prediction.root is not None
     return jnp.linalg.eigh(prediction.root / plausible.beliefs.scale[None, :, None])
 
 
 @jit
-def _ratios(plausible: Plausible, truth: Prediction, points: Array) -> tuple[Array, Array]:
+def _ratios(plausible: PlausibleModel, truth: Prediction, points: Array) -> tuple[Array, Array]:
     prediction = plausible(points)
     assert prediction.reward_width is not None
     size = jnp.abs(prediction.reward)
