@@ -85,6 +85,8 @@ class Confidence(ConfidenceRule):
             choice("regulariser", self.regulariser, REGULARISERS)
         else:
             positive_number("regulariser", self.regulariser)
+        if self.setting == "gp" and self.shape == "likelihood":
+            raise ArgumentError("shape", "'likelihood' in the setting 'rkhs'", self.shape)
         if self.setting == "gp" and self.regulariser == "paper":
             raise ArgumentError(
                 "regulariser",

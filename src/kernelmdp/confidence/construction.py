@@ -11,6 +11,7 @@ from kernelmdp.confidence import dual_sets
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.gains import gain_before
+from kernelmdp.confidence.likelihood_sets import likelihood_sets
 from kernelmdp.confidence.nets import Net, log_count, net
 from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible, PlausibleModel
 from kernelmdp.confidence.suprema import slope_bound
@@ -96,7 +97,7 @@ def build(
         transition_noise=transition_noise,
     )
     reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
-    plausible: PlausibleModel = Plausible(
+    balls = Plausible(
         beliefs=beliefs,
         beta_reward=_scalar(confidence.scale * reward.beta),
         beta_transition=_scalar(confidence.scale * transition.beta),
@@ -106,8 +107,16 @@ def build(
         shape=confidence.shape,
         reward_range=EVERYTHING,
     )
-    if confidence.beta == "dual" and confidence.setting == "rkhs":
-        plausible = _intersection(confidence, plausible, learned, share)
+    plausible: PlausibleModel = balls
+    if confidence.shape == "likelihood":
+        plausible = likelihood_sets(
+            balls,
+            log_odds=math.log(share / confidence.delta),
+            deviation=float(reward_noise.sub_gaussian_proxies(1)[0]),
+            norm=norm_reward,
+        )
+    elif confidence.beta == "dual" and confidence.setting == "rkhs":
+        plausible = _intersection(confidence, balls, learned, share)
     # Within a compiled program, assumptions that depend on numbers cannot be checked.
     traced = is_traced(plausible)
     coverage = UNCHECKED if traced else confidence.theorem.coverage(evidence, "sets")

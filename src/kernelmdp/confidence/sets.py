@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import rel_entr
 from jaxtyping import Array, Float
 
 from kernelmdp.confidence import shapes
@@ -121,7 +122,7 @@ class Plausible(PlausibleModel):
         centre, std = _moments(reward, points, self._representative(points))
         width = self.beta_reward.astype(points.dtype) * std[:, 0]
         width = width + self.slack_reward.astype(points.dtype)
-        return _intersect(centre[:, 0], width, self.reward_range)
+        return intersect(centre[:, 0], width, self.reward_range)
 
     def within(self, reward_range: tuple[Any, Any]) -> "Plausible":
         return dataclasses.replace(self, reward_range=reward_range)
@@ -302,7 +303,7 @@ def _moments(posterior: Posterior, points: Array, at: Array) -> tuple[Array, Arr
     return (mean if at is points else mean - posterior.mean(at) + posterior.mean(points)), std
 
 
-def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+def intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
     if not is_traced(bounds) and bounds == EVERYTHING:
         return centre, width
     low, high = (jnp.clip(end, *bounds) for end in (centre - width, centre + width))
@@ -328,7 +329,13 @@ def _ratios(plausible: PlausibleModel, truth: Prediction, points: Array) -> tupl
     reward = _ratio(jnp.abs(truth.reward - prediction.reward), prediction.reward_width, size)
     scale = plausible.beliefs.scale[None, :]
     error = (truth.state - prediction.state) / scale
-    if prediction.radius is not None:
+    if prediction.divergence is not None:
+        # The true rows are distributions, and so are the frequencies.
+        divergence = jnp.sum(rel_entr(prediction.state, truth.state), axis=1)
+        # Before any data every row is plausible.
+        divergence = jnp.where(jnp.isinf(prediction.divergence), 0.0, divergence)
+        widths, errors = jnp.sqrt(prediction.divergence)[:, None], jnp.sqrt(divergence)[:, None]
+    elif prediction.radius is not None:
         widths = prediction.radius[:, None]
         errors = jnp.linalg.norm(error, axis=1)[:, None]
     elif prediction.sides is not None:
