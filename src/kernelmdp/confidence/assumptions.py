@@ -92,7 +92,6 @@ UNRELATED_SETTINGS = {
     "confidence.setting": "it chooses the theorem",
     "confidence.gain": "β is valid with either gain (math B9)",
     "confidence.beta": "both are proved, and the regret bound takes the one that ran",
-    "confidence.shape": "every shape has its own β and its own factor in the bound (math D0)",
     "confidence.delta": "the theorem holds for every δ",
     "planner.state_points": "plans are optimal up to the grid, and the theorems say so",
     "planner.action_points": "plans are optimal up to the grid, and the theorems say so",

@@ -79,7 +79,7 @@ def mixture_beta(
 
     >>> beta = mixture_beta(norm_bound=1, noise_proxy=0.5, regulariser=2, delta=0.1, gain=2)
     >>> print(f"{float(beta):.5f}")
-    1.53295
+    1.53307
     """
     inside = jnp.log(_real(share)) - jnp.log(_real(delta)) + _real(gain)
     squares = _real(norm_bound) ** 2 + _real(noise_proxy) ** 2 / _real(regulariser) * 2 * inside

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.beta import Number
 from kernelmdp.confidence.sets import Plausible, PlausibleModel
 from kernelmdp.gp import Posterior
@@ -94,28 +95,20 @@ class Intersection(PlausibleModel):
     with several centres do not intersect in a ball; boxes are intersected.
 
     Attributes:
+        beliefs: The beliefs of the first set.
+        beta_reward: β_R of the first set.
+        beta_transition: β_P of the first set.
         members: The sets.
     """
 
+    beliefs: Beliefs
+    beta_reward: Any
+    beta_transition: Any
     members: tuple[Plausible, ...]
 
-    @property
-    def beliefs(self) -> Any:
-        """The beliefs of the first set."""
-        return self.members[0].beliefs
-
-    @property
-    def beta_reward(self) -> Any:
-        """β_R of the first set."""
-        return self.members[0].beta_reward
-
-    @property
-    def beta_transition(self) -> Any:
-        """β_P of the first set."""
-        return self.members[0].beta_transition
-
     def within(self, reward_range: tuple[Any, Any]) -> "Intersection":
-        return Intersection(tuple(member.within(reward_range) for member in self.members))
+        members = tuple(member.within(reward_range) for member in self.members)
+        return replace_fields(self, members=members)
 
     def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         predictions = [member(points) for member in self.members]
@@ -125,7 +118,7 @@ class Intersection(PlausibleModel):
         if first.sides is not None or first.state.shape[1] == 1:
             scale = self.beliefs.scale.astype(points.dtype)[None, :]
             sides = [
-                (p.state, p.radius[:, None] * scale if p.sides is None else p.sides)
+                (p.state, p.sides if p.radius is None else p.radius[:, None] * scale)
                 for p in predictions
             ]
             state, half = _intersected(sides)
@@ -166,4 +159,5 @@ def intersection(
         betas = {f"beta_{role}": values[i] for role, (_, values) in choices.items()}
         beliefs = replace_fields(plausible.beliefs, **changed)
         made.append(replace_fields(plausible, beliefs=beliefs, **betas))
-    return Intersection(tuple(made))
+    first = made[0]
+    return Intersection(first.beliefs, first.beta_reward, first.beta_transition, tuple(made))

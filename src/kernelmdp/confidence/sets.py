@@ -304,6 +304,16 @@ def _moments(posterior: Posterior, points: Array, at: Array) -> tuple[Array, Arr
 
 
 def intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+    """Intersect intervals with a fixed one.
+
+    Args:
+        centre: The centres of the intervals.
+        width: Their half-widths.
+        bounds: The ends of the fixed interval.
+
+    Returns:
+        Centres and half-widths of the intersections.
+    """
     if not is_traced(bounds) and bounds == EVERYTHING:
         return centre, width
     low, high = (jnp.clip(end, *bounds) for end in (centre - width, centre + width))
@@ -333,7 +343,7 @@ def _ratios(plausible: PlausibleModel, truth: Prediction, points: Array) -> tupl
         # The true rows are distributions, and so are the frequencies.
         divergence = jnp.sum(rel_entr(prediction.state, truth.state), axis=1)
         # Before any data every row is plausible.
-        divergence = jnp.where(jnp.isinf(prediction.divergence), 0.0, divergence)
+        divergence = jnp.where(jnp.isinf(prediction.divergence), 0.0, jnp.maximum(divergence, 0.0))
         widths, errors = jnp.sqrt(prediction.divergence)[:, None], jnp.sqrt(divergence)[:, None]
     elif prediction.radius is not None:
         widths = prediction.radius[:, None]

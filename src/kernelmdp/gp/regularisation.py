@@ -142,7 +142,7 @@ def _decomposed(
     if isinstance(engine, TableEngine):
         information = engine.variance * engine.precision
         spectrum = DataSpectrum(information, jnp.sqrt(engine.variance) * engine.sums)
-        changed = [
+        changed: list[Engine] = [
             replace_fields(engine, precision=engine.precision / a, sums=engine.sums / a)
             for a in multipliers
         ]
