@@ -12,6 +12,7 @@ from kernelmdp.confidence.beta import (
     joint_beta,
     log_cells,
     misspecified_beta,
+    mixture_beta,
     net_counts,
     rkhs_beta,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "joint_beta",
     "log_cells",
     "misspecified_beta",
+    "mixture_beta",
     "net_counts",
     "rkhs_beta",
     "slope_bound",

@@ -91,7 +91,7 @@ UNRELATED_SETTINGS = {
     "agent.prior_error": "it is used with fitted kernels only, which no theorem covers",
     "confidence.setting": "it chooses the theorem",
     "confidence.gain": "β is valid with either gain (note B9)",
-    "confidence.shape": "every shape has its own β and its own factor in the bound (note D0)",
+    "confidence.beta": "both are proved, and the regret bound takes the one that ran",
     "confidence.delta": "the theorem holds for every δ",
     "planner.state_points": "plans are optimal up to the grid, and the theorems say so",
     "planner.action_points": "plans are optimal up to the grid, and the theorems say so",

@@ -51,6 +51,41 @@ def rkhs_beta(
     )
 
 
+@jax.jit
+def mixture_beta(
+    *,
+    norm_bound: Number,
+    noise_proxy: Number,
+    regulariser: Number,
+    delta: Number,
+    gain: Number,
+    share: Number = 3.0,
+) -> Float[Array, ""]:
+    """Compute β = √(B² + (σ²/λ) 2(ln(share/δ) + G)) (docs/theory.md, Lemma 7).
+
+    It holds for the same functions as ``rkhs_beta`` and is smaller, because norm and noise add as
+    squares.
+
+    Args:
+        norm_bound: B.
+        noise_proxy: σ, the sub-Gaussian constant of the noise.
+        regulariser: λ.
+        delta: δ.
+        gain: G, the realised gain, or any bound of it.
+        share: This set fails with probability at most δ/share.
+
+    Returns:
+        β.
+
+    >>> beta = mixture_beta(norm_bound=1, noise_proxy=0.5, regulariser=2, delta=0.1, gain=2)
+    >>> print(f"{float(beta):.5f}")
+    1.53307
+    """
+    inside = jnp.log(_real(share)) - jnp.log(_real(delta)) + _real(gain)
+    squares = _real(norm_bound) ** 2 + _real(noise_proxy) ** 2 / _real(regulariser) * 2 * inside
+    return jnp.sqrt(squares)
+
+
 def net_counts(
     *, sides: Float[Array, " d"], together: Float[Array, " d"], slope: Number, episode: Number
 ) -> Float[Array, " d"]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelmdp.confidence.assumptions import THEOREM_1, THEOREM_3
 from kernelmdp.confidence.beliefs import Beliefs
-from kernelmdp.confidence.construction import build
+from kernelmdp.confidence.construction import BETAS, build
 from kernelmdp.confidence.rule import ConfidenceRule
 from kernelmdp.confidence.sets import ConfidenceSets
 from kernelmdp.confidence.shapes import SHAPES
@@ -40,6 +40,8 @@ class Confidence(ConfidenceRule):
         regulariser: λ of the posteriors: "paper" (H and mH), "noise" (the noise variances), or a
             number that multiplies the noise variances.
         gain: The information gain in β: "maximum" (paper) or "realised" (note B9).
+        beta: How norm and noise combine in the setting "rkhs": "paper" adds them, "mixture" adds
+            their squares, which is smaller and valid (docs/theory.md, Lemma 7).
         shape: The shape of the set of next states: "trace" (paper), "lmax", "ellipsoid" or "box"
             (note D0).
         delta: The sets hold for all episodes at once with probability 1 − 2δ/3. The last third is
@@ -63,6 +65,7 @@ class Confidence(ConfidenceRule):
     setting: str = "rkhs"
     regulariser: str | float = "noise"
     gain: str = "realised"
+    beta: str = "mixture"
     shape: str = "lmax"
     delta: float = 0.1
     scale: float = 1.0
@@ -76,11 +79,14 @@ class Confidence(ConfidenceRule):
     def __post_init__(self) -> None:
         choice("setting", self.setting, SETTINGS)
         choice("gain", self.gain, GAINS)
+        choice("beta", self.beta, tuple(BETAS))
         choice("shape", self.shape, SHAPES)
         if isinstance(self.regulariser, str):
             choice("regulariser", self.regulariser, REGULARISERS)
         else:
             positive_number("regulariser", self.regulariser)
+        if self.setting == "gp" and self.shape == "likelihood":
+            raise ArgumentError("shape", "'likelihood' in the setting 'rkhs'", self.shape)
         if self.setting == "gp" and self.regulariser == "paper":
             raise ArgumentError(
                 "regulariser",
@@ -221,11 +227,13 @@ class Confidence(ConfidenceRule):
 
 #: Confidence rules by name.
 PRESETS = Registry[ConfidenceRule]("confidence")
-PRESETS.register("paper", Confidence(regulariser="paper", gain="maximum", shape="trace"))
+PRESETS.register(
+    "paper", Confidence(regulariser="paper", gain="maximum", beta="paper", shape="trace")
+)
 PRESETS.register("valid", Confidence())
-PRESETS.register("practical", Confidence(scale=0.1))
+PRESETS.register("practical", Confidence(beta="paper", scale=0.1))
 # Fitted kernels give each output its own kernel. A box keeps the width of each output.
-PRESETS.register("fitted", Confidence(scale=0.05, shape="box"))
+PRESETS.register("fitted", Confidence(beta="paper", scale=0.05, shape="box"))
 
 
 def igp_ucb(
@@ -252,6 +260,7 @@ def igp_ucb(
     return Confidence(
         regulariser=(1 + 2 / integer("rounds", rounds, least=1)) / variance,
         gain=gain,
+        beta="paper",
         delta=delta,
         margin=1.0,
         split=False,

@@ -7,20 +7,29 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.confidence import beta as formulas
+from kernelmdp.confidence import dual_sets
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.coverage import Coverage
 from kernelmdp.confidence.gains import gain_before
+from kernelmdp.confidence.likelihood_sets import likelihood_sets
 from kernelmdp.confidence.nets import Net, log_count, net
-from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible
+from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible, PlausibleModel
 from kernelmdp.confidence.suprema import slope_bound
 from kernelmdp.confidence.theorem import Evidence
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.output_layouts import DenseLayout
+from kernelmdp.gp.regularisation import has_spectrum, with_regularisers
 from kernelmdp.mdp import Noise
 from kernelmdp.numerics.tracing import array_library, as_float, is_traced
 
+#: β of Theorem 1 by the setting ``Confidence.beta``.
+BETAS = {
+    "paper": formulas.rkhs_beta,
+    "mixture": formulas.mixture_beta,
+    "dual": formulas.mixture_beta,
+}
 #: Coverage of sets within a compiled program.
 UNCHECKED = Coverage(None, ("the sets belong to a compiled program",))
 
@@ -88,7 +97,7 @@ def build(
         transition_noise=transition_noise,
     )
     reward, transition = (widths.get(name, _Width(0.0, 0.0)) for name in ("reward", "transition"))
-    plausible = Plausible(
+    balls = Plausible(
         beliefs=beliefs,
         beta_reward=_scalar(confidence.scale * reward.beta),
         beta_transition=_scalar(confidence.scale * transition.beta),
@@ -98,10 +107,46 @@ def build(
         shape=confidence.shape,
         reward_range=EVERYTHING,
     )
+    plausible: PlausibleModel = balls
+    if confidence.shape == "likelihood":
+        plausible = likelihood_sets(
+            balls,
+            log_odds=math.log(share / confidence.delta),
+            deviation=float(reward_noise.sub_gaussian_proxies(1)[0]),
+            norm=norm_reward,
+        )
+    elif confidence.beta == "dual" and confidence.setting == "rkhs":
+        plausible = _intersection(confidence, balls, learned, share)
     # Within a compiled program, assumptions that depend on numbers cannot be checked.
     traced = is_traced(plausible)
     coverage = UNCHECKED if traced else confidence.theorem.coverage(evidence, "sets")
     return ConfidenceSets(plausible, coverage)
+
+
+def _intersection(
+    confidence: Any,
+    plausible: Plausible,
+    learned: list[tuple[str, Posterior, np.ndarray, float]],
+    share: float,
+) -> PlausibleModel:
+    """Intersect the sets over regularisers, for posteriors that know their spectrum."""
+    choices = {}
+    for role, posterior, noise, norm in learned:
+        if not has_spectrum(posterior):
+            continue
+        posteriors, spectrum = with_regularisers(posterior, dual_sets.MULTIPLIERS)
+        regulariser = float(np.min(posterior.regularisers))
+        missed = 0.0 if confidence.scale < 1 else posterior.count * posterior.error / regulariser
+        betas = dual_sets.dual_betas(
+            spectrum,
+            norm_bound=norm,
+            variance_proxy=float(np.max(noise)) ** 2 / regulariser,
+            log_odds=math.log(share / confidence.delta),
+            scale=confidence.scale,
+            missed=_scalar(missed),  # an array, so that one program serves all episodes
+        )
+        choices[role] = (posteriors, betas)
+    return dual_sets.intersection(plausible, choices) if choices else plausible
 
 
 def _scalar(value: Any) -> Any:
@@ -132,7 +177,7 @@ def _rkhs(
         gain = posterior.information_gain
     library = array_library(regulariser)
     proxies = noise / library.sqrt(regulariser) if confidence.divide else noise
-    beta = formulas.rkhs_beta(
+    beta = BETAS[confidence.beta](
         norm_bound=norm,
         noise_proxy=as_float(library.max(proxies)),
         regulariser=1.0,

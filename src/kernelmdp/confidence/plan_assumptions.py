@@ -56,6 +56,11 @@ def _beta_not_the_theorem_s(e: Evidence) -> Iterator[str]:
         yield "beta is not the theorem's"
 
 
+def _shape_without_bound(e: Evidence) -> Iterator[str]:
+    if getattr(e.confidence, "shape", None) == "likelihood":
+        yield "no regret bound is stated for likelihood-ratio sets"
+
+
 def _needs_lipschitz(problem: Problem) -> bool:
     """Tables have a bound of slopes without L, and with one period nothing follows."""
     return problem.horizon > 1 and not problem.transition_noise.categorical
@@ -174,6 +179,12 @@ OF_OPTIMISM = (
         "regret",
         _beta_not_the_theorem_s,
         ("confidence.scale", "confidence.margin", "confidence.divide"),
+    ),
+    Assumption(
+        "the theorem is about the shape of the sets",
+        "regret",
+        _shape_without_bound,
+        ("confidence.shape",),
     ),
     Assumption(
         "the Lipschitz constant L is known",

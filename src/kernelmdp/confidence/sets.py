@@ -1,5 +1,6 @@
 """Confidence sets and the family of MDPs they leave plausible (paper, Sections 3.1 and 4.1)."""
 
+import abc
 import dataclasses
 import math
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import rel_entr
 from jaxtyping import Array, Float
 
 from kernelmdp.confidence import shapes
@@ -26,7 +28,32 @@ EVERYTHING = (-math.inf, math.inf)
 ROUNDING = 1e-12
 
 
-class Plausible(Model):
+class PlausibleModel(Model):
+    """A family of plausible models, as ``ConfidenceSets`` needs it.
+
+    Attributes:
+        beliefs: Posteriors of reward and transition.
+        beta_reward: β_R, a scalar array.
+        beta_transition: β_P, a scalar array.
+    """
+
+    beliefs: eqx.AbstractVar[Beliefs]
+    beta_reward: eqx.AbstractVar[Any]
+    beta_transition: eqx.AbstractVar[Any]
+
+    @abc.abstractmethod
+    def within(self, reward_range: tuple[Any, Any]) -> "PlausibleModel":
+        """Intersect with the models whose mean rewards lie in an interval.
+
+        Args:
+            reward_range: The interval.
+
+        Returns:
+            The family.
+        """
+
+
+class Plausible(PlausibleModel):
     """All models whose means lie in the confidence sets: a centre and a width at each point z.
 
     Rewards satisfy |R(z) − μ_R([z])| ≤ β_R σ_R([z]) + slack_R. In units of the beliefs' scale,
@@ -95,7 +122,10 @@ class Plausible(Model):
         centre, std = _moments(reward, points, self._representative(points))
         width = self.beta_reward.astype(points.dtype) * std[:, 0]
         width = width + self.slack_reward.astype(points.dtype)
-        return _intersect(centre[:, 0], width, self.reward_range)
+        return intersect(centre[:, 0], width, self.reward_range)
+
+    def within(self, reward_range: tuple[Any, Any]) -> "Plausible":
+        return dataclasses.replace(self, reward_range=reward_range)
 
     def quadratic_width(self) -> Float[Array, " d"]:
         """Compute u with β_R σ_R(z) ≤ Σ_j u_j z_j² at every z, for quadratic kernels (note D8).
@@ -182,7 +212,7 @@ class ConfidenceSets(Module):
     True
     """
 
-    plausible: Plausible
+    plausible: PlausibleModel
     coverage: Coverage = eqx.field(static=True)
 
     @property
@@ -259,7 +289,7 @@ class ConfidenceSets(Module):
         scale = tuple(np.asarray(self.plausible.beliefs.scale, float).tolist())
         return replace_fields(
             mdp,
-            model=dataclasses.replace(self.plausible, reward_range=mdp.reward_range),
+            model=self.plausible.within(mdp.reward_range),
             metric=scale,
             lipschitz=mdp.lipschitz_in(scale),
         )
@@ -273,7 +303,17 @@ def _moments(posterior: Posterior, points: Array, at: Array) -> tuple[Array, Arr
     return (mean if at is points else mean - posterior.mean(at) + posterior.mean(points)), std
 
 
-def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+def intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+    """Intersect intervals with a fixed one.
+
+    Args:
+        centre: The centres of the intervals.
+        width: Their half-widths.
+        bounds: The ends of the fixed interval.
+
+    Returns:
+        Centres and half-widths of the intersections.
+    """
     if not is_traced(bounds) and bounds == EVERYTHING:
         return centre, width
     low, high = (jnp.clip(end, *bounds) for end in (centre - width, centre + width))
@@ -281,25 +321,31 @@ def _intersect(centre: Array, width: Array, bounds: tuple[float, float]) -> tupl
 
 
 @jit
-def _prediction(plausible: Plausible, points: Array) -> Prediction:
+def _prediction(plausible: PlausibleModel, points: Array) -> Prediction:
     return plausible(points)
 
 
-def _ellipsoid(plausible: Plausible, prediction: Prediction) -> tuple[Array, Array]:
+def _ellipsoid(plausible: PlausibleModel, prediction: Prediction) -> tuple[Array, Array]:
     """Lengths and directions of the axes in scaled units, in which the root is symmetric."""
     assert prediction.root is not None
     return jnp.linalg.eigh(prediction.root / plausible.beliefs.scale[None, :, None])
 
 
 @jit
-def _ratios(plausible: Plausible, truth: Prediction, points: Array) -> tuple[Array, Array]:
+def _ratios(plausible: PlausibleModel, truth: Prediction, points: Array) -> tuple[Array, Array]:
     prediction = plausible(points)
     assert prediction.reward_width is not None
     size = jnp.abs(prediction.reward)
     reward = _ratio(jnp.abs(truth.reward - prediction.reward), prediction.reward_width, size)
     scale = plausible.beliefs.scale[None, :]
     error = (truth.state - prediction.state) / scale
-    if prediction.radius is not None:
+    if prediction.divergence is not None:
+        # The true rows are distributions, and so are the frequencies.
+        divergence = jnp.sum(rel_entr(prediction.state, truth.state), axis=1)
+        # Before any data every row is plausible.
+        divergence = jnp.where(jnp.isinf(prediction.divergence), 0.0, jnp.maximum(divergence, 0.0))
+        widths, errors = jnp.sqrt(prediction.divergence)[:, None], jnp.sqrt(divergence)[:, None]
+    elif prediction.radius is not None:
         widths = prediction.radius[:, None]
         errors = jnp.linalg.norm(error, axis=1)[:, None]
     elif prediction.sides is not None:

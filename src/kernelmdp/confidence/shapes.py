@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.output_layouts import ColumnLayout, RotatedLayout, SharedLayout
 
-#: The shapes: two balls, the ellipsoid and the box of the module's text.
-SHAPES = ("trace", "lmax", "ellipsoid", "box")
+#: The shapes: two balls, the ellipsoid and the box of the module's text, and the sets of
+#: ``likelihood_sets`` for tables.
+SHAPES = ("trace", "lmax", "ellipsoid", "box", "likelihood")
 
 
 def principal_deviations(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp.confidence import Plausible
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun
 from kernelmdp.gp import Posterior
 from kernelmdp.kernels import Coregionalised, Index, Kernel
@@ -120,6 +121,8 @@ def _stored_widths(
         expected = sums * (joint if role == "transition" else 1.0)
     else:
         plausible = replayed.sets.plausible
+        if not isinstance(plausible, Plausible):
+            return not_applicable(name, "the sets have several widths")
         if plausible.net is not None:
             return not_applicable(name, "the sets are those of a net")
         factor = joint if role == "transition" and plausible.shape == "trace" else 1.0

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents import Agent
-from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.confidence import ConfidenceSets, Coverage, Plausible
 from kernelmdp.envs import Environment
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.learning_loop import CONTAINMENT_POINTS, columns_of, widths
@@ -255,4 +255,6 @@ def _with_stored_radii(
     """Return the sets with the stored radii β, with which the episode was played."""
     radii = {name: columns[name][number] for name in ("beta_reward", "beta_transition")}
     stored = {k: np.asarray(v, float) for k, v in radii.items() if math.isfinite(v)}
+    if not isinstance(sets.plausible, Plausible):
+        return sets  # several sets, which follow from the data alone
     return replace_fields(sets, plausible=replace_fields(sets.plausible, **stored))

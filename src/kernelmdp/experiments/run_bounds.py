@@ -17,6 +17,7 @@ import numpy as np
 
 from kernelmdp.agents import GPUCRL, PSRL, Agent
 from kernelmdp.confidence.assumptions import THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4
+from kernelmdp.confidence.dual_sets import MIXTURES, SECTIONS
 from kernelmdp.confidence.theorem import Theorem
 from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
@@ -167,6 +168,7 @@ def _rkhs_bound(agent: GPUCRL) -> RunBound:
         arguments |= {
             "regulariser_reward": regularisers[0],
             "regulariser_transition": regularisers[1],
+            "beta": "paper" if settings.beta == "paper" else "mixture",
         }
     else:
         low, high = problem.states.bounds
@@ -187,19 +189,24 @@ def _gp_bound(agent: GPUCRL) -> RunBound:
 def _theorem1(agent: GPUCRL, arguments: dict[str, Any], episodes: int) -> Bound:
     """Return Theorem 1's bound with the error of compiled kernels (``misspecified_beta``).
 
-    The error adds to β and to the widths. As β = B + …, a larger β is a larger norm B.
+    The error adds to β and to the widths. In Proposition 8 it adds twice to β.
     """
+    settings: Any = agent.confidence
+    dual = settings.beta == "dual"
     problem, norms = agent.problem, agent.confidence.norms
     errors = kernel_errors(agent)
     drift = [
-        norm * math.sqrt(episodes * problem.horizon * error / noise)
+        (2 if dual else 1) * norm * math.sqrt(episodes * problem.horizon * error / noise)
         for norm, error, noise in zip(norms, errors, regularisers_of(agent), strict=True)
     ]
     slack = [norm * math.sqrt(error) for norm, error in zip(norms, errors, strict=True)]
     bound = theorem1(
         episodes=episodes,
-        norm_reward=norms[0] + drift[0],
-        norm_transition=norms[1] + drift[1],
+        norm_reward=norms[0],
+        norm_transition=norms[1],
+        drift_reward=drift[0],
+        drift_transition=drift[1],
+        mixtures=len(MIXTURES) + len(SECTIONS) if dual else 1,
         **arguments,
     )
     kernel_part = 2 * episodes * problem.horizon * (slack[0] + arguments["lipschitz"] * slack[1])

@@ -30,6 +30,8 @@ class Prediction(NamedTuple):
             metric of the MDP, (n,).
         root: They form the ellipsoid ``state`` + root·(unit ball), (n, m, m).
         sides: They form the box ``state`` ± sides, (n, m).
+        divergence: Of the distributions in that ball, only those p with KL(state‖p) of at most this
+            are plausible, (n,). For tables.
 
     >>> Prediction(reward=jnp.zeros(1), state=jnp.zeros((1, 2))).certain  # a plain MDP
     True
@@ -41,6 +43,7 @@ class Prediction(NamedTuple):
     radius: Float[Array, " n"] | None = None
     root: Float[Array, "n m m"] | None = None
     sides: Float[Array, "n m"] | None = None
+    divergence: Float[Array, " n"] | None = None
 
     @property
     def certain(self) -> bool:

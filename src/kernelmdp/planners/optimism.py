@@ -34,6 +34,7 @@ from kernelmdp.mdp.model import Prediction
 from kernelmdp.mdp.noise import onto_simplex
 from kernelmdp.mdp.state_grid import StateGrid, Stencil, TablePositions
 from kernelmdp.planners.dilation import BallBackup, BoxBackup
+from kernelmdp.planners.divergence_backup import DivergenceBackup
 from kernelmdp.planners.optimistic_backup import OptimisticBackup, running_maxima
 from kernelmdp.planners.upper_bound import UpperBound
 
@@ -310,9 +311,10 @@ def backup_for(
     if grid.noise.categorical:
         if prediction.radius is None:
             raise ArgumentError("shape", "'trace' or 'lmax' for a table", "another")
-        return (
-            TableBonusBackup(grid, metric) if optimism == "bonus" else SimplexBackup(grid, metric)
-        )
+        if optimism == "bonus":
+            return TableBonusBackup(grid, metric)
+        searched = SimplexBackup if prediction.divergence is None else DivergenceBackup
+        return searched(grid, metric)
     if optimism == "bonus":
         if prediction.radius is None:
             raise ArgumentError("optimism", "'ball' for ellipsoids and boxes", "'bonus'")

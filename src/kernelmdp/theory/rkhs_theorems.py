@@ -5,6 +5,7 @@ statement with a proof, and "improved" the best we can prove for the same algori
 (note A7).
 """
 
+import dataclasses
 import math
 from typing import Unpack
 
@@ -39,6 +40,10 @@ def theorem1(
     regulariser_reward: float | None = None,
     regulariser_transition: float | None = None,
     optimise: bool = False,
+    beta: str = "paper",
+    mixtures: int = 1,
+    drift_reward: float = 0.0,
+    drift_transition: float = 0.0,
     anytime: bool = False,
     planner: str = "exact",
     **gain_arguments: Unpack[GainArguments],
@@ -67,6 +72,11 @@ def theorem1(
         regulariser_reward: The reward's λ, for version "improved". None means H.
         regulariser_transition: The transition's λ, for version "improved". None means mH.
         optimise: Whether to search for the best λ.
+        beta: "paper" for sets in which norm and noise add; "mixture" for the smaller ones in which
+            their squares add (docs/theory.md, Lemma 7), for version "improved".
+        mixtures: The number of mixtures of Proposition 8; 1 for one.
+        drift_reward: What a compiled kernel adds to the reward's β.
+        drift_transition: The same for the transition.
         anytime: Whether the bound holds for all T at once (note B19).
         planner: "exact", or "approximate" for plans √(H/l)-close to optimal, which adds 2√T
             (note B21).
@@ -91,6 +101,12 @@ def theorem1(
         regulariser_reward, regulariser_transition,
     )  # fmt: skip
     choice("planner", planner, PLANNERS)
+    if choice("beta", beta, ("paper", "mixture")) == "mixture" and version != "improved":
+        raise ArgumentError("beta", "'paper' but for version='improved'", beta)
+    reward, transition = (
+        dataclasses.replace(function, squares=beta == "mixture", mixtures=mixtures, drift=drift)
+        for function, drift in ((reward, drift_reward), (transition, drift_transition))
+    )
     L, H = at_least_zero("lipschitz", lipschitz), integer("horizon", horizon, least=1)
     probability("delta", delta)
     if version == "paper" and diameter is None:

@@ -33,15 +33,23 @@ class BoundedFunction:
         norm: The bound B of its RKHS norm.
         noise: The sub-Gaussian proxy σ of its noise.
         regulariser: The regulariser λ. None means the paper's, H or mH.
+        squares: Whether norm and noise add as squares in β, as in ``mixture_beta``.
+        mixtures: The number of mixtures among which β takes the best one.
+        drift: What a compiled kernel adds to β.
     """
 
     learned: LearnedFunction
     norm: float
     noise: float
     regulariser: float | None
+    squares: bool = False
+    mixtures: int = 1
+    drift: float = 0.0
 
     def beta(self, episodes: int, horizon: int, regulariser: float, log_odds: float) -> float:
-        """Compute B + (σ/√λ)√(2(ln odds + γ_{(τ−1)H})), the β of the last episode (``rkhs_beta``).
+        """Compute the β of the last episode, with the gain γ_{(τ−1)H}.
+
+        It is B + (σ/√λ)√(2(ln odds + γ)), or √(B² + (σ²/λ) 2(ln odds + γ)).
 
         Args:
             episodes: The number of episodes τ.
@@ -53,7 +61,9 @@ class BoundedFunction:
             β.
         """
         gain = self.learned.gain((episodes - 1) * horizon, regulariser)
-        return self.norm + self.noise / math.sqrt(regulariser) * math.sqrt(2 * (log_odds + gain))
+        odds = log_odds + math.log(self.mixtures)
+        noise = self.noise / math.sqrt(regulariser) * math.sqrt(2 * (odds + gain))
+        return self.drift + (math.hypot(self.norm, noise) if self.squares else self.norm + noise)
 
 
 def log_width_sum(
