@@ -43,7 +43,7 @@ def main() -> None:
             result = run(config, folder, episodes=options.episodes)
             rows.append(summary(folder) | {"seed": seed})
             print(f"  {label}, seed {seed}: {rows[-1]}", file=sys.stderr, flush=True)
-        results.append({"agent": label, "theory": result.coverage, "seeds": rows})
+        results.append({"agent": label, "theory": str(result.coverage), "seeds": rows})
         show(results[-1])
     text = json.dumps({"command": " ".join(sys.argv), "results": results}, indent=1)
     (options.out / "results.json").write_text(text + "\n")

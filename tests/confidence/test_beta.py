@@ -12,6 +12,7 @@ from kernelmdp.confidence import (
     joint_beta,
     log_cells,
     misspecified_beta,
+    mixture_beta,
     net_counts,
     rkhs_beta,
 )
@@ -30,6 +31,15 @@ def test_rkhs_beta_with_gain_and_share(share):
     )
     oracle = 2.0 + 0.4 / 0.3 * np.sqrt(2 * (np.log(share / 0.01) + 12.5))
     assert float(found) == pytest.approx(oracle, rel=1e-13)
+
+
+def test_norm_and_noise_of_a_mixture_add_as_squares():
+    options = {"norm_bound": 2.0, "noise_proxy": 0.4, "regulariser": 0.09, "delta": 0.01}
+    for gain in (0.0, 0.3, 12.5, 400.0):
+        found = float(mixture_beta(gain=gain, **options))
+        oracle = np.sqrt(4 + (0.4 / 0.3) ** 2 * 2 * (np.log(3 / 0.01) + gain))
+        assert found == pytest.approx(oracle, rel=1e-13)
+        assert found < float(rkhs_beta(gain=gain, **options))
 
 
 def test_gp_beta_in_many_digits():

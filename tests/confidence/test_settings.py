@@ -20,10 +20,10 @@ COMMON = {"horizon": 5, "domain": BOX, "reward_noise": NOISE, "transition_noise"
 
 def test_presets():
     paper, valid, practical = map(as_confidence, ("paper", "valid", "practical"))
-    words = lambda c: (c.regulariser, c.gain, c.shape, c.scale)  # noqa: E731
-    assert words(paper) == ("paper", "maximum", "trace", 1.0)
-    assert words(valid) == ("noise", "realised", "lmax", 1.0)
-    assert practical == dataclasses.replace(valid, scale=0.1)
+    words = lambda c: (c.regulariser, c.gain, c.beta, c.shape, c.scale)  # noqa: E731
+    assert words(paper) == ("paper", "maximum", "paper", "trace", 1.0)
+    assert words(valid) == ("noise", "realised", "mixture", "lmax", 1.0)
+    assert practical == dataclasses.replace(valid, beta="paper", scale=0.1)
     assert {c.setting for c in (paper, valid, practical)} == {"rkhs"}
     assert as_confidence(paper) is paper
 
@@ -144,7 +144,7 @@ def test_other_bad_input():
 
 
 def test_beta_uses_the_noise_of_each_output_and_the_scale():
-    """λ_j = σ_j²/scale_j² makes every row of unit noise: β = B + √(2(ln(3/δ) + gain))."""
+    """λ_j = σ_j²/scale_j² makes every row of unit noise: β² = B² + 2(ln(3/δ) + gain)."""
     sizes, scale = np.array([0.1, 0.6]), np.array([0.5, 2.0])
     own = (sizes / scale) ** 2
     held = beliefs("se(0.5) @ index(2)", noise=(0.04, own), scale=scale)
@@ -154,12 +154,12 @@ def test_beta_uses_the_noise_of_each_output_and_the_scale():
     found = Confidence(norm_transition=2.0).sets(held, episode=2, **common)
     K = np.asarray(km.kernel("se(0.5)")(points))
     gain = sum(0.5 * np.linalg.slogdet(np.eye(8) + K / v)[1] for v in own)
-    oracle = 2.0 + np.sqrt(2 * (np.log(30) + gain))
+    oracle = np.sqrt(4 + 2 * (np.log(30) + gain))
     assert float(found.beta_transition) == pytest.approx(oracle, rel=1e-9)
     # With one λ for both, the louder axis decides: σ = max_j noise_j/scale_j.
     same = beliefs("se(0.5) @ index(2)", noise=(0.04, 0.25), scale=scale)
     found = Confidence(norm_transition=2.0).sets(same, episode=1, **common)
-    oracle = 2.0 + max(0.1 / 0.5, 0.6 / 2.0) / 0.5 * np.sqrt(2 * np.log(30))
+    oracle = np.hypot(2.0, max(0.1 / 0.5, 0.6 / 2.0) / 0.5 * np.sqrt(2 * np.log(30)))
     assert float(found.beta_transition) == pytest.approx(oracle, rel=1e-12)
 
 
@@ -167,7 +167,7 @@ def test_a_known_reward_gives_its_share_away():
     held = beliefs("se(0.5) @ index(2)", reward=lambda z: z[:, 0])
     found = as_confidence("valid").sets(held, episode=1, **COMMON)
     assert float(found.beta_reward) == 0.0
-    oracle = 1.0 + np.sqrt(2 * np.log(2 / 0.1))
+    oracle = np.sqrt(1 + 2 * np.log(2 / 0.1))
     assert float(found.beta_transition) == pytest.approx(oracle, rel=1e-12)
     gp = Confidence(setting="gp", shape="trace")
     both = gp.sets(beliefs("se(0.5) @ index(2)"), episode=1, slope=2.0, **COMMON)

@@ -82,7 +82,7 @@ class DataSpectrum(NamedTuple):
         identity = jnp.eye(root.shape[1], dtype=root.dtype)
         factor = cholesky(identity + root.T @ (self.information[:, None] * root))
         solved = solve_lower(factor, root.T @ self.coefficients)
-        mean = root @ solve_lower_transposed(factor, solved) / noise
+        mean = root @ solve_lower_transposed(factor, solved)
         outputs = self.coefficients.shape[1]
         return mean, outputs * jnp.sum(jnp.log(jnp.diagonal(factor)))
 
