@@ -454,11 +454,20 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         self._plan = self._greedy = None
 
     @suggests_keywords
-    def learn(self, episodes: int, *, callback: object = None, progress: bool = True) -> Any:
+    def learn(
+        self,
+        episodes: int,
+        *,
+        until: float | None = None,
+        callback: object = None,
+        progress: bool = True,
+    ) -> Any:
         """Play more episodes of the task and learn from each.
 
         Args:
-            episodes: The number of episodes to play.
+            episodes: The number of episodes to play at most.
+            until: Stop as soon as ``certificate`` says that ``predict`` is within this share of the
+                span from optimal. 0.05 is 5 %. None plays all episodes.
             callback: What is called after every episode: a function of the agent and the row of
                 the episode, which stops learning if it returns False. Or a callback of
                 ``km.callbacks``, such as ``StopAtReturn``, or a list of these.
@@ -468,7 +477,10 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
             A ``Result``: a table with one row an episode, and whether a theorem covers the run.
         """
         episodes = integer("episodes", episodes, least=1)
-        return self.system.learn(self, episodes=episodes, progress=progress, callback=callback)
+        if until is not None and not 0 < until < 1:
+            raise ArgumentError("until", "None, or a share between 0 and 1", until)
+        options: dict[str, Any] = {"progress": progress, "callback": callback, "until": until}
+        return self.system.learn(self, episodes=episodes, **options)
 
     # Private methods.
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelmdp.agents.config import AgentConfig
 from kernelmdp.agents.evaluation import Evaluation, warn_of_loss
+from kernelmdp.agents.optimality import Certificate, estimated_certificate
 from kernelmdp.agents.promise import Promise, promise_of
 from kernelmdp.agents.system import System, checked_state
 from kernelmdp.controllers import Controller
@@ -192,6 +193,17 @@ class AgentControl:
             The estimate. No theorem is behind it. NaN if the plan or the learner allows none.
         """
         return promise_of(self, start)
+
+    def certificate(self, start: ArrayLike | None = None) -> Certificate:
+        """Estimate what ``predict`` is worth at least, and what the optimal policy is at most.
+
+        Args:
+            start: The first state, (m,). The default is the start of the last episode.
+
+        Returns:
+            The estimate. No theorem is behind it.
+        """
+        return estimated_certificate(self, start)
 
     def _system_like(self, env: object) -> System:
         """The system of another environment, with the states and actions of the agent's own."""

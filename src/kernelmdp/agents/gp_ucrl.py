@@ -3,7 +3,10 @@
 import math
 from typing import ClassVar
 
+import numpy as np
+
 from kernelmdp.agents.agent import Agent
+from kernelmdp.agents.optimality import Certificate, reward_span
 from kernelmdp.agents.promise import Promise
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.agents.system import checked_state
@@ -12,6 +15,7 @@ from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.learners import LearnerRequirements
 from kernelmdp.mdp import MDP
+from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import as_float
 from kernelmdp.planners import Plan, Planner
 from kernelmdp.planners.pessimism import worst_value
@@ -86,6 +90,29 @@ class GPUCRL(Agent):
         starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]
         value = worst_value(self.plausible()[1], plan.policy, plan.table.grid, starts)
         return Promise(value, 1.0 - self.confidence.delta, coverage)
+
+    def certificate(self, start: ArrayLike | None = None) -> Certificate:
+        """Bound what ``predict`` is worth from below, and the optimal value from above.
+
+        With covered sets and a plan on a grid, these are the worst plausible value of the policy
+        and the optimistic value (note A7, certificate ii).
+
+        Args:
+            start: The first state, (m,). The default is the mean over the starts so far.
+
+        Returns:
+            The certificate. It is an estimate where the sets are not covered.
+        """
+        promised = self.promise(start)
+        if promised.probability is None:
+            return super().certificate(start)
+        problem = self.problem
+        starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]
+        hopeful = self.solve(self.plausible()[1], key=episode_key(self.seed, self.episode))
+        rows, counts = np.unique(starts, axis=0, return_counts=True)
+        optimum = float(np.average([hopeful.value(row) for row in rows], weights=counts))
+        values = promised.value, optimum, reward_span(self)
+        return Certificate(*values, promised.probability, promised.coverage)
 
     def plausible(self) -> tuple[ConfidenceSets, MDP]:
         """Build the confidence sets of the next episode.

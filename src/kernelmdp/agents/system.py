@@ -110,7 +110,15 @@ class System(abc.ABC):
         """
 
     @abc.abstractmethod
-    def learn(self, agent: Any, *, episodes: int, progress: bool, callback: object = None) -> Any:
+    def learn(
+        self,
+        agent: Any,
+        *,
+        episodes: int,
+        progress: bool,
+        callback: object = None,
+        until: float | None = None,
+    ) -> Any:
         """Let an agent play more episodes and learn from each.
 
         Args:
@@ -118,6 +126,7 @@ class System(abc.ABC):
             episodes: The number of episodes.
             progress: Whether to show a progress line in a terminal.
             callback: What is called after every episode, or None.
+            until: A share of the span; see ``Agent.learn``. None plays all episodes.
 
         Returns:
             The ``Result`` of these episodes.
@@ -165,7 +174,15 @@ class OfflineSystem(System):
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         raise ArgumentError("task", "an environment to play in", "a Problem")
 
-    def learn(self, agent: Any, *, episodes: int, progress: bool, callback: object = None) -> Any:
+    def learn(
+        self,
+        agent: Any,
+        *,
+        episodes: int,
+        progress: bool,
+        callback: object = None,
+        until: float | None = None,
+    ) -> Any:
         raise ArgumentError("task", "an environment to learn in; use ask and tell", "a Problem")
 
 

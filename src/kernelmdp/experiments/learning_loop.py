@@ -1,5 +1,6 @@
 """The learning loop: ask an agent for a policy, play an episode, learn from it, record numbers."""
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from kernelmdp.agents import Agent
 from kernelmdp.agents.agent_summary import Row, model_rows
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.callback import CallbackList
+from kernelmdp.experiments.certified_stop import StopWhenCertified
 from kernelmdp.experiments.progress import track
 from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
@@ -82,7 +84,9 @@ def interact(agent: Agent, episodes: int) -> Iterator[dict[str, Any]]:
         yield row | recorder.after_update()
 
 
-def learn(agent: Agent, *, episodes: int, progress: bool, callback: Any = None) -> Result:
+def learn(
+    agent: Agent, *, episodes: int, progress: bool, callback: Any = None, until: float | None = None
+) -> Result:
     """Play more episodes and learn from each. ``Agent.learn`` calls this.
 
     Args:
@@ -90,6 +94,7 @@ def learn(agent: Agent, *, episodes: int, progress: bool, callback: Any = None) 
         episodes: The number of episodes to play.
         progress: Whether to show a progress line in a terminal.
         callback: A callback, a function of agent and row, or a list of these.
+        until: Stop when the certificate is within this share of the span; None never does.
 
     Returns:
         The table of these episodes, and whether a theorem covers the run.
@@ -98,7 +103,10 @@ def learn(agent: Agent, *, episodes: int, progress: bool, callback: Any = None) 
     if progress:
         activity = functools.partial(getattr, agent, "activity")
         rows = track(rows, total=episodes, agent=agent.name, activity=activity)
-    callbacks = CallbackList.of(callback)
+    callbacks, stop = CallbackList.of(callback), None
+    if until is not None:
+        stop = StopWhenCertified(until)
+        callbacks.callbacks.append(stop)
     tracked = []
     try:
         callbacks.on_start(agent)
@@ -109,7 +117,8 @@ def learn(agent: Agent, *, episodes: int, progress: bool, callback: Any = None) 
     finally:
         callbacks.on_stop(agent)
     table = Table(tracked, columns_of(agent))
-    return Result(agent.problem.name, agent.name, agent.coverage, table, model=final_model(agent))
+    result = Result(agent.problem.name, agent.name, agent.coverage, table, model=final_model(agent))
+    return result if stop is None else dataclasses.replace(result, certificate=stop.certificate)
 
 
 def final_model(agent: Agent) -> Callable[[], list[Row]]:

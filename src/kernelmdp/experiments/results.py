@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kernelmdp.agents.agent_summary import Row, returns_text, summary_text
+from kernelmdp.agents.optimality import Certificate
 from kernelmdp.confidence import Coverage
 from kernelmdp.mdp import Episode
 from kernelmdp.numerics.checks import with_suggestion
@@ -103,6 +104,7 @@ class Result:
         curve: Numbers of episodes and the bound after each, two arrays of the same length; None
             if there is no bound.
         model: A function that describes planner, kernels and noise at the end, for ``print``.
+        certificate: How far from optimal the controller is at most, with ``learn(until=...)``.
 
     >>> import kernelmdp as km
     >>> result = km.Random("riverswim", seed=0).learn(episodes=2, progress=False)
@@ -117,6 +119,7 @@ class Result:
     bound: str = ""
     curve: tuple[np.ndarray, np.ndarray] | None = None
     model: Callable[[], list[Row]] = dataclasses.field(default=list, compare=False)
+    certificate: Certificate | None = None
 
     def __repr__(self) -> str:
         rows: list[Row] = [("episodes", str(len(self.episodes)))]
@@ -128,6 +131,8 @@ class Result:
             if np.isfinite(self.regret):
                 rows.append(("regret", f"{self.regret:.4g}"))
         rows += [*self.model(), ("theory", str(self.coverage))]
+        if self.certificate is not None:
+            rows.append(("certificate", str(self.certificate)))
         return summary_text(f"{self.agent} on {self.name}", rows)
 
     @property

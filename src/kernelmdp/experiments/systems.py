@@ -109,8 +109,16 @@ class PlayableSystem(System, abc.ABC):
     def evaluate(self, policy: Policy, *, seeds: Iterable[int]) -> np.ndarray:
         return np.array([self.play_seeded(policy, seed=seed).total for seed in seeds])
 
-    def learn(self, agent: Agent, *, episodes: int, progress: bool, callback: Any = None) -> Result:
-        return learn(agent, episodes=episodes, progress=progress, callback=callback)
+    def learn(
+        self,
+        agent: Agent,
+        *,
+        episodes: int,
+        progress: bool,
+        callback: Any = None,
+        until: float | None = None,
+    ) -> Result:
+        return learn(agent, episodes=episodes, progress=progress, callback=callback, until=until)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

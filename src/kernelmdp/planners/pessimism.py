@@ -127,4 +127,10 @@ def worst_value(
         The value.
     """
     worst = pessimistic_values(family, policy, grid, optimism)[0]
-    return float(jnp.mean(grid.value_at(worst, jnp.asarray(starts, float))))
+    rows, counts = np.unique(np.asarray(starts, float), axis=0, return_counts=True)
+    # Rows are padded to a power of two: starts grow in number, and programs are not to be compiled
+    # for each number.
+    padding = (1 << (len(rows) - 1).bit_length()) - len(rows)
+    padded = np.concatenate([rows, np.repeat(rows[:1], padding, axis=0)])
+    values = np.asarray(grid.value_at(worst, jnp.asarray(padded)))[: len(rows)]
+    return float(np.average(values, weights=counts))
