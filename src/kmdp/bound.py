@@ -24,7 +24,7 @@ SYSTEM, KERNELS, NORMS, BOUND, SPECIAL = (
     "Special cases",
 )
 #: Options that are not passed to the theorem unchanged.
-NOT_PASSED = ("theorem", "env", "kernel", "domain", "version", "plot")
+NOT_PASSED = ("theorem", "env", "kernel", "domain", "version", "plot", "scale", "width")
 
 
 @app.command(
@@ -54,6 +54,13 @@ def bound_command(
         pathlib.Path | None,
         typer.Option(help="Draw the bound against the number of steps T into this file."),
     ] = None,
+    scale: Annotated[
+        str, typer.Option(help="Axes of the figure: log-log (auto), log or linear.")
+    ] = "auto",
+    width: Annotated[
+        str,
+        typer.Option(help="Width of the figure: one-column or two-column of a paper, or inches."),
+    ] = "7",
     horizon: Annotated[
         int | None,
         typer.Option(min=1, help="Periods of an episode, H.", rich_help_panel=SYSTEM),
@@ -200,6 +207,7 @@ def bound_command(
     from kernelmdp.envs import make
     from kernelmdp.numerics.checks import choice
     from kernelmdp.report import draw_bound
+    from kernelmdp.report.rendering import figure_width
     from kernelmdp.theory import BOUNDS as FUNCTIONS
     from kmdp.bound_inputs import domain_diameter, environment_arguments, parse_domain
 
@@ -218,7 +226,7 @@ def bound_command(
     bounds = _bounds(function, arguments, VERSIONS if version is None else (version,))
     _print(bounds)
     if plot is not None:
-        draw_bound(bounds, plot)
+        draw_bound(bounds, plot, scale=scale, width=figure_width(width))
         Console().print(f"figure: {plot}")
 
 

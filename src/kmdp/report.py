@@ -23,7 +23,8 @@ MAX_MAPPED = 4
     epilog=examples(
         "report runs/river",
         "report studies/penalty --title 'With and without a penalty'",
-        "report runs/a runs/b --out both.html",
+        "report old/penalty new/penalty --label before --label after --out both.html",
+        "report runs/river --width one-column --scale log-log --no-maps",
     ),
 )
 def report_command(
@@ -38,6 +39,13 @@ def report_command(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name for each folder, in their order. Compares folders with the same trials, "
+            "such as a study before and after a change."
+        ),
+    ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
@@ -51,13 +59,40 @@ def report_command(
             help=f"Draw maps over the states, for at most {MAX_MAPPED} agents. It takes seconds."
         ),
     ] = True,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="Axes: linear, log or log-log. auto chooses for each figure.",
+            rich_help_panel="Figures",
+        ),
+    ] = "auto",
+    width: Annotated[
+        str,
+        typer.Option(
+            help="Width: one-column or two-column of a paper, or inches.",
+            rich_help_panel="Figures",
+        ),
+    ] = "4.8",
+    vacuous: Annotated[
+        bool,
+        typer.Option(
+            "--vacuous",
+            help="Also draw regret bounds above all that can be lost. The legend tells of them "
+            "in any case.",
+            rich_help_panel="Figures",
+        ),
+    ] = False,
 ) -> None:
     """Make one page of results: regret, statistics over seeds, figures, maps."""
     from kernelmdp.report import read, text_table
+    from kernelmdp.report.axis_scales import checked_scale
     from kernelmdp.report.page import require_page, write_report
+    from kernelmdp.report.rendering import figure_width
 
     page = out or (folders[0] if len(folders) == 1 else pathlib.Path()) / "report.html"
-    runs = read(*folders)
+    checked_scale(scale)
+    inches = figure_width(width)
+    runs = read(*folders, labels=label or None)
     require_page(page)
     print(f"{len(runs.trials):,} trials with {len(runs.episodes):,} episodes", file=sys.stderr)
     notes = _make_maps(runs) if maps else []
@@ -69,6 +104,9 @@ def report_command(
         command=shlex.join(["kmdp", *sys.argv[1:]]),
         episodes=episodes,
         notes=tuple(notes),
+        scale=scale,
+        vacuous=vacuous,
+        width=inches,
     )
     print(text_table(written.statistics))
     for note in [*runs.notes, *notes]:
@@ -128,4 +166,4 @@ def _record_safety(runs: "Runs", *, replan: bool) -> list[str]:
 def _first_seeds(runs: "Runs") -> "Frame":
     """Return the trials of the first seed of each agent, among those with episodes."""
     trials = runs.trials[runs.trials["episodes"] > 0].sort_values("seed", kind="stable")
-    return trials.groupby(["env", "agent", "setting"]).head(1)
+    return trials.groupby(["env", "label", "agent", "setting"]).head(1)

@@ -39,6 +39,21 @@ def _no_place(place):
     return [place, "--out", place / "file" / "report.html"]
 
 
+def _bad_scale(place):
+    store(place / "run")
+    return [place, "--scale", "lg"]
+
+
+def _bad_width(place):
+    store(place / "run")
+    return [place, "--width", "wide"]
+
+
+def _too_many_labels(place):
+    store(place / "run")
+    return [place, "--label", "before", "--label", "after"]
+
+
 def _too_many(place):
     store(place / "run")
     return [place, "--episodes", "7"]
@@ -52,6 +67,9 @@ def _too_many(place):
         (_corrupt, "config.toml that can be read"),
         (_out_is_a_file_of_the_run, "ends in .html"),
         (_no_place, "a place that can be written"),
+        (_bad_scale, "did you mean 'log'?"),
+        (_bad_width, "one-column, two-column, or inches"),
+        (_too_many_labels, "1 different names, one for each folder"),
         (_too_many, "a number of episodes that was played"),
     ],
 )

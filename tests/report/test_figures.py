@@ -2,13 +2,16 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError
-from kernelmdp.report import draw_regret, figures
+from kernelmdp.report import draw_regret, figures, rendering
+from kernelmdp.report.axis_scales import set_scale
 from kernelmdp.report.maps import draw_map, read_maps
-from kernelmdp.report.rendering import render
+from kernelmdp.report.rendering import figure_width, render
 from tests.report.stored import store, store_maps
 
 
@@ -40,7 +43,7 @@ def test_regret_with_band_and_bound(tmp_path, axes):
 def test_no_regret_at_all_is_drawn_beside_a_far_bound(tmp_path, axes):
     store(tmp_path / "0", bound=5000.0)
     store(tmp_path / "1", agent="oracle", size=0.0)
-    figures.regret(axes, km.read(tmp_path))
+    figures.regret(axes, km.read(tmp_path), vacuous=True)
     assert axes.get_yscale() == "symlog"
 
 
@@ -106,6 +109,102 @@ def test_figures_say_what_is_not_known(tmp_path, axes):
     axes.clear()
     figures.gains(axes, runs, "reward")
     assert "certified maximum: not computed" in labels(axes)
+
+
+def test_a_vacuous_bound_is_told_and_not_drawn(tmp_path, axes):
+    store(tmp_path / "0", bound=5000.0)
+    runs = km.read(tmp_path)
+    figures.regret(axes, runs)
+    assert "Theorem 1, improved: bound of psrl is vacuous (10,000)" in labels(axes)
+    assert all(line.get_linestyle() != "--" for line in axes.lines)
+    assert axes.get_yscale() == "linear"
+    axes.clear()
+    figures.regret(axes, runs, vacuous=True)
+    assert "Theorem 1, improved: bound of psrl" in labels(axes)
+    assert any(line.get_linestyle() == "--" for line in axes.lines)
+
+
+def test_returns_are_relative_where_instances_differ(tmp_path, axes):
+    """Seeds with other truths have other optima: 10 and 20."""
+    for seed in range(2):
+        store(tmp_path / str(seed), seed=seed)
+    path = tmp_path / "1" / "episodes.csv"
+    table = pd.read_csv(path)
+    table[["return", "optimal_value"]] += 10.0
+    table.to_csv(path, index=False)
+    figures.returns(axes, km.read(tmp_path))
+    number = np.sqrt(np.arange(7))
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), -1.5 * np.diff(number))
+    assert axes.lines[1].get_ydata() == [0, 0]
+    assert "optimum of each instance" in labels(axes)
+    assert axes.get_ylabel() == "return less the optimum"
+
+
+@pytest.mark.parametrize(
+    ("scale", "x", "y"),
+    [
+        ("auto", "linear", "linear"),
+        ("linear", "linear", "linear"),
+        ("log", "linear", "log"),
+        ("log-log", "log", "log"),
+    ],
+)
+def test_scales(tmp_path, axes, scale, x, y):
+    store(tmp_path / "0")
+    figures.regret(axes, km.read(tmp_path))
+    set_scale(axes, scale)
+    assert (axes.get_xscale(), axes.get_yscale()) == (x, y)
+    axes.clear()
+    figures.coverage(axes, km.read(tmp_path))
+    set_scale(axes, scale)
+    assert axes.get_yscale() == "linear"  # shares lie between 0 and 1
+
+
+def test_a_scale_and_a_width_that_are_not(tmp_path, axes):
+    store(tmp_path / "0")
+    with pytest.raises(ArgumentError, match="did you mean 'log'"):
+        draw_regret([tmp_path], tmp_path / "regret.png", scale="lg")
+    for width in ("one-colum", 0.5, "wide", 900):
+        with pytest.raises(ArgumentError, match="width: expected one-column, two-column, or"):
+            figure_width(width)
+
+
+@pytest.mark.parametrize("width", [2.5, "one-column", 4.8, "two-column"])
+def test_nothing_is_clipped_and_the_legend_hides_nothing(tmp_path, monkeypatch, width):
+    """All texts lie inside the picture, and those of the legend below the axes."""
+    words = {"confidence.delta": 0.05, "planner.horizon": 20, "learner.inducing_points": 256}
+    for seed in range(2):
+        store(tmp_path / f"p{seed}", seed=seed, bound=9e6, size=2e5, words=words)
+        store(tmp_path / f"g{seed}", agent="greedy", seed=seed, size=1e5)
+    runs, seen = km.read(tmp_path), []
+
+    def look(figure, formats):
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        (axes,), (legend,) = figure.axes, figure.legends or [None]
+        renderer = canvas.get_renderer()
+        boxes = [axis.get_tightbbox(renderer) for axis in (axes.xaxis, axes.yaxis)]
+        boxes += [axes.title.get_window_extent(renderer)]
+        boxes += [text.get_window_extent(renderer) for text in legend.get_texts()] if legend else []
+        for box in boxes:
+            ends = (box.x0, box.y0, figure.bbox.x1 - box.x1, figure.bbox.y1 - box.y1)
+            assert min(ends) > -1, (figure.bbox, box, axes.get_ylabel())
+        if legend:
+            assert legend.get_window_extent().y1 < axes.xaxis.label.get_window_extent().y0 + 1
+        seen.append(figure)
+        return {}
+
+    monkeypatch.setattr(rendering, "_save", look)
+    for figure in figures.FIGURES.values():
+        for scale in ("auto", "log-log"):
+
+            def draw(axes, figure=figure, scale=scale):
+                figure.draw(axes, runs)
+                set_scale(axes, scale)
+                axes.set_title("an environment of a long name [penalty=0.2, short=True]")
+
+            render(draw, ["png"], width=figure_width(width))
+    assert len(seen) == 14
 
 
 def test_three_formats_the_same_bytes_again(tmp_path):

@@ -90,7 +90,7 @@ def test_what_the_page_says(text):
 def test_every_image_has_words(text):
     names = {"img": "alt", "canvas": "aria-label"}
     found = [words.get(names[tag]) for tag, words in Tags(text).found if tag in names]
-    assert len(found) == 2 * 7 + 2 * 2
+    assert len(found) == 2 * 7 + 2 * 2 + 2  # without scripts, maps are pictures
     assert all(found)
     assert any("psrl" in words and "Cumulative regret" in words for words in found)
 
@@ -145,6 +145,21 @@ def test_a_name_cannot_run(page):
 
 def test_figures_are_drawn(page):
     assert page.evaluate("[...document.images].every(image => image.naturalWidth > 100)")
+
+
+def test_maps_without_scripts_are_pictures(browser, folder):
+    context = browser.new_context(java_script_enabled=False)
+    opened = context.new_page()
+    opened.goto((folder / "report.html").as_uri())
+    assert opened.locator(".maps img").count() == 2
+    assert all(picture.is_visible() for picture in opened.locator(".maps img").all())
+    assert not any(canvas.is_visible() for canvas in opened.locator(".maps canvas").all())
+    context.close()
+
+
+def test_maps_with_scripts_have_a_slider(page):
+    assert all(canvas.is_visible() for canvas in page.locator(".maps canvas").all())
+    assert page.locator(".maps img").count() == 0
 
 
 def test_sorting_by_click_and_by_key(page):

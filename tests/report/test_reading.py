@@ -164,3 +164,27 @@ def test_columns_of_one_run(tmp_path):
     np.testing.assert_array_equal(found["return"], stored["return"])
     with pytest.raises(ArgumentError, match=r"episodes\.csv"):
         read_columns(tmp_path)
+
+
+def test_two_studies_side_by_side(tmp_path):
+    """With labels, the same trials are other contenders, and are compared seed by seed."""
+    for place in ("old", "new"):
+        for seed in range(2):
+            store(tmp_path / place / str(seed), seed=seed, size=1.0 + (place == "old"))
+    folders = tmp_path / "old", tmp_path / "new"
+    with pytest.raises(ArgumentError, match="or a label for each folder"):
+        km.read(*folders)
+    runs = km.read(*folders, labels=["before", "after"])
+    assert list(runs.contenders) == ["after: psrl", "before: psrl"]
+    (pair,) = km.report.comparisons(runs).to_dict("records")
+    assert (pair["common seeds"], pair["first better"]) == (2, 1.0)
+
+
+@pytest.mark.parametrize("labels", [["one"], ["one", "one"], []])
+def test_labels_that_do_not_fit(tmp_path, labels):
+    for place in ("old", "new"):
+        store(tmp_path / place)
+    with pytest.raises(ArgumentError, match="labels: expected 2 different names"):
+        km.read(tmp_path / "old", tmp_path / "new", labels=labels)
+    with pytest.raises(ArgumentError, match="folders that have no run in common"):
+        km.read(tmp_path, tmp_path / "new", labels=["all", "new"])

@@ -334,14 +334,22 @@ class GymnasiumTask:
         Returns:
             The observations of a batch. None for a single observation.
         """
-        shape = self.env.observation_space.shape
-        if shape is None:
-            return observation if isinstance(observation, list) else None
-        try:
-            is_batch = np.ndim(observation) == max(len(shape), 1) + 1
-        except ValueError:  # lists of different lengths
-            return None
-        return list(observation) if is_batch else None
+        # The cost may be left out, so an observation may be one of the environment inside.
+        inside: list[Any] = [self.env.env] if self.cost else []  # type: ignore[attr-defined]
+        for env in [self.env, *inside]:
+            shape: tuple[int, ...] | None = env.observation_space.shape
+            if shape is None:
+                with_parts = isinstance(observation, list)
+                if with_parts and all(isinstance(each, dict | tuple) for each in observation):
+                    return observation
+                continue
+            try:
+                is_batch = np.ndim(observation) == max(len(shape), 1) + 1
+            except ValueError:  # lists of different lengths
+                return None
+            if is_batch:
+                return list(np.asarray(observation))
+        return None
 
     def _note(self, states: Box, rows: np.ndarray) -> None:
         """Look at the observations of an episode, but not at the cost, which may be constant."""

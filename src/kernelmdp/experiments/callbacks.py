@@ -16,10 +16,19 @@ import numpy as np
 
 from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.experiments.callback import Callback
+from kernelmdp.experiments.certified_stop import StopWhenCertified
 from kernelmdp.experiments.tensorboard import require_tensorboard
 from kernelmdp.numerics.checks import integer
 
-__all__ = ["CSVLog", "Callback", "Checkpoint", "Evaluate", "StopAtReturn", "TensorBoardLog"]
+__all__ = [
+    "CSVLog",
+    "Callback",
+    "Checkpoint",
+    "Evaluate",
+    "StopAtReturn",
+    "StopWhenCertified",
+    "TensorBoardLog",
+]
 
 
 class StopAtReturn(Callback):

@@ -133,8 +133,12 @@ def final_model(agent: Agent) -> Callable[[], list[Row]]:
     learner, state, problem = agent.learner, agent.state, agent.problem
     planner = [("planner", type(agent.planner).__name__)]
     if learner.needs_data and not agent.history:
-        return lambda: planner
-    return lambda: planner + model_rows(learner, state, problem)
+        return functools.partial(list, planner)
+    return functools.partial(_model_after, planner, learner, state, problem)
+
+
+def _model_after(planner: list[Row], *learned: Any) -> list[Row]:
+    return planner + model_rows(*learned)
 
 
 def system_key(seed: Any) -> Key:

@@ -143,6 +143,8 @@ class Result:
     def plot(self, axes: Any = None) -> Any:
         """Plot cumulative regret against the episode; the return if the optimum is unknown.
 
+        A bound above all that can be lost is not drawn. The legend tells of it.
+
         Args:
             axes: Axes of Matplotlib to draw on. None makes a new figure.
 
@@ -151,16 +153,24 @@ class Result:
         """
         import matplotlib.pyplot as plt
 
-        axes = axes if axes is not None else plt.figure(figsize=(6, 4)).gca()
+        given = axes is not None
+        axes = axes if given else plt.figure(figsize=(6, 4), layout="constrained").gca()
         known = np.isfinite(self.episodes["cumulative_regret"]).all()
         column = "cumulative_regret" if known else "return"
         axes.plot(self.episodes["episode"], self.episodes[column], label=self.agent)
         if known and self.curve is not None:
-            axes.plot(*self.curve, "k--", drawstyle="steps-pre", label=self.bound.split(";")[0])
+            theorem, _, vacuous = self.bound.partition(";")
+            if vacuous:
+                axes.plot([], [], " ", label=f"{theorem}: vacuous ({self.curve[1][-1]:,.0f})")
+            else:
+                axes.plot(*self.curve, "k--", drawstyle="steps-pre", label=theorem)
         axes.set_xlabel("episode")
         axes.set_ylabel(column.replace("_", " "))
         axes.set_title(self.name)
-        axes.legend()
+        if given:
+            axes.legend()
+        else:
+            axes.figure.legend(loc="outside lower left", frameon=False)
         return axes
 
     def save(self, path: Any) -> None:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.report.figure_files import write_figure
-from kernelmdp.report.reading import Runs, read
+from kernelmdp.report.axis_scales import checked_scale, make_logarithmic, set_scale
+from kernelmdp.report.figure_files import SINGLE_WIDTH, write_figure
+from kernelmdp.report.reading import Frame, Runs, read
 from kernelmdp.report.statistics import confidence_band
 from kernelmdp.report.summaries import measure
 
@@ -29,12 +30,14 @@ MARKERS = "osD^vPX*"
 RESAMPLES = 500
 
 
-def regret(axes: Any, runs: Runs) -> None:
+def regret(axes: Any, runs: Runs, *, vacuous: bool = False) -> None:
     """Draw cumulative regret with the theorem's bound, or the note "not covered".
 
     Args:
         axes: Axes of Matplotlib to draw on.
         runs: The runs of one environment.
+        vacuous: Whether to draw bounds above all that can be lost too. By default only the legend
+            tells of them.
     """
     _require_one_environment(runs)
     if measure(runs) != "cumulative regret":
@@ -47,8 +50,12 @@ def regret(axes: Any, runs: Runs) -> None:
             # Truths and bounds may differ by seed. The largest bound holds for all of them.
             curve = bounds.groupby("episode")["bound"].max()
             curve = curve[np.isfinite(curve)]
-            theorem = ", ".join(str(trials["bound"].iloc[0]).split(", ")[:2])
+            theorem = ", ".join(str(trials["bound"].iloc[0]).split(";")[0].split(", ")[:2])
             label = f"{shortened(theorem)}: bound of {shortened(name)}"
+            if not vacuous and _is_vacuous(bounds):
+                label += f" is vacuous ({curve.iloc[-1]:,.0f})" if len(curve) else " is vacuous"
+                axes.plot([], [], " ", label=label)
+                continue
             # Between two points of the curve, the later one holds.
             style = {"linestyle": "--", "drawstyle": "steps-pre", "linewidth": 1.2}
             axes.plot(curve.index, curve, color=line_colour(number), label=label, **style)
@@ -59,30 +66,37 @@ def regret(axes: Any, runs: Runs) -> None:
         prefix = "" if len(uncovered) == len(runs.contenders) else ", ".join(uncovered) + ": "
         axes.plot([], [], " ", label=f"{shortened(prefix)}bound: not covered")
     if far:
-        _logarithmic(axes, positive=bool((runs.episodes["cumulative_regret"] > 0).all()))
+        make_logarithmic(axes, positive=bool((runs.episodes["cumulative_regret"] > 0).all()))
     label_axes(axes, "cumulative regret")
+
+
+def _is_vacuous(bounds: Frame) -> bool:
+    """Whether a bound says no more than that an episode cannot lose more than there is."""
+    last = bounds.sort_values("episode").groupby("run", observed=True).tail(1)
+    return "trivial" in last and bool((last["bound"] >= last["trivial"]).all())
 
 
 def returns(axes: Any, runs: Runs) -> None:
     """Draw the return of every episode, and the optimal value if it is known.
+
+    Where the optimal value differs between seeds or starts, the return relative to it is drawn.
 
     Args:
         axes: Axes of Matplotlib to draw on.
         runs: The runs of one environment.
     """
     _require_one_environment(runs)
-    draw_lines(axes, runs, "return")
     curves_by_name = runs.curves("optimal_value")
     optima = np.concatenate([curves.ravel() for curves in curves_by_name.values()])
     optima = optima[np.isfinite(optima)]
+    several = len(optima) > 0 and np.ptp(optima) > 1e-9 * (1 + np.abs(optima).max())
+    draw_lines(axes, runs, "return_gap" if several else "return")
     if len(optima):
-        # If the optimal value depends on the start, draw its mean over the starts that occurred.
-        several = np.ptp(optima) > 1e-9 * (1 + np.abs(optima).max())
-        label = "optimum, mean over starts and seeds" if several else "optimum"
-        axes.axhline(optima.mean(), color="black", linestyle="--", linewidth=1.2, label=label)
+        height, label = (0.0, "optimum of each instance") if several else (optima[0], "optimum")
+        axes.axhline(height, color="black", linestyle="--", linewidth=1.2, label=label)
     else:
         axes.plot([], [], " ", label="optimum: not known")
-    label_axes(axes, "return of the episode")
+    label_axes(axes, "return less the optimum" if several else "return of the episode")
 
 
 def gains(axes: Any, runs: Runs, role: str = "both") -> None:
@@ -109,7 +123,7 @@ def gains(axes: Any, runs: Runs, role: str = "both") -> None:
             label = f"certified maximum for {shortened(name)}"
             axes.plot(curve.index, curve, color=line_colour(number), label=label, **style)
     if len(known):
-        _logarithmic(axes)
+        make_logarithmic(axes)
     else:
         axes.plot([], [], " ", label="certified maximum: not computed")
     return label_axes(axes, f"{quantity} (nats)")
@@ -127,7 +141,7 @@ def widths(axes: Any, runs: Runs, role: str = "transition") -> None:
     if not (runs.episodes[f"width_{role}"] > 0).any():
         return _empty(axes, f"width for the {role}", "nothing unknown, or no agent stores it")
     draw_lines(axes, runs, f"width_{role}")
-    _logarithmic(axes)
+    make_logarithmic(axes)
     return label_axes(axes, f"width for the {role}")
 
 
@@ -155,7 +169,7 @@ def times(axes: Any, runs: Runs) -> None:
     _require_one_environment(runs)
     if not draw_lines(axes, runs, "seconds", bands=False, average=np.nanmedian):
         return _empty(axes, "time", "no times are stored")
-    _logarithmic(axes)
+    make_logarithmic(axes)
     return label_axes(axes, "seconds an episode, median")
 
 
@@ -241,12 +255,22 @@ def alternative_text(figure: Figure, runs: Runs) -> str:
     return f"{figure.title} by episode, a line for each agent. Last: {'; '.join(parts) or 'none'}."
 
 
-def draw_regret(folders: Sequence[Any], path: Any) -> None:
+def draw_regret(
+    folders: Sequence[Any],
+    path: Any,
+    *,
+    scale: str = "auto",
+    vacuous: bool = False,
+    width: float = SINGLE_WIDTH,
+) -> None:
     """Draw the cumulative regret of runs into a file; the returns if the optimum is unknown.
 
     Args:
         folders: Folders of runs of one environment, or folders that contain them.
         path: The file to write. Its name ends in .pdf, .svg or .png.
+        scale: "linear", "log" or "log-log" axes; "auto" chooses.
+        vacuous: Whether to draw bounds above all that can be lost too.
+        width: The width in inches.
 
     Raises:
         ArgumentError: If there is no episode, or the name of the file has another ending.
@@ -264,13 +288,16 @@ def draw_regret(folders: Sequence[Any], path: Any) -> None:
         raise ArgumentError(
             "folders", "a run of at least one episode", ", ".join(map(str, folders))
         )
-    draw = regret if measure(runs) == "cumulative regret" else returns
+    checked_scale(scale)
+    known = measure(runs) == "cumulative regret"
+    draw = functools.partial(regret, vacuous=vacuous) if known else returns
 
     def draw_with_title(axes: Any) -> None:
         draw(axes, runs)
+        set_scale(axes, scale)
         axes.set_title(runs.envs[0])
 
-    write_figure(draw_with_title, path)
+    write_figure(draw_with_title, path, width=width)
 
 
 def _require_one_environment(runs: Runs) -> None:
@@ -327,25 +354,6 @@ def draw_lines(
             axes.fill_between(episodes[all_seeds], *low_high, color=colour, alpha=0.18, linewidth=0)
         last[name] = float(values[counts > 0][-1])
     return last
-
-
-def _logarithmic(axes: Any, *, positive: bool = True) -> None:
-    """Make the axis logarithmic, with plain numbers at its ticks, also within one decade.
-
-    If some numbers are not positive, such as an oracle's regret, the axis is linear below 1.
-    """
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-
-    if not positive:
-        axes.set_yscale("symlog", linthresh=1.0)
-        return
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    decades = math.log10(high / low) if 0 < low < high else 0
-    ticks = LogLocator(subs=(1,) if decades > 3 else (1, 2, 5)) if decades > 1 else MaxNLocator(5)
-    axes.yaxis.set_major_locator(ticks)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def label_axes(axes: Any, label: str) -> None:

@@ -18,11 +18,12 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.report.atomic_files import require_writable, write_file
+from kernelmdp.report.axis_scales import checked_scale, set_scale
 from kernelmdp.report.figure_files import embed_figure
 from kernelmdp.report.figures import FIGURES, alternative_text
 from kernelmdp.report.maps import draw_map, read_maps
 from kernelmdp.report.reading import Frame, Runs
-from kernelmdp.report.rendering import render, render_panels
+from kernelmdp.report.rendering import figure_width, render, render_panels
 from kernelmdp.report.safety_section import count_figures, safety_section
 from kernelmdp.report.summaries import comparisons, summary, unfinished_notes
 from kernelmdp.report.tables import format_number, text_table
@@ -74,6 +75,9 @@ def write_report(
     command: str = "",
     episodes: int | None = None,
     notes: tuple[str, ...] = (),
+    scale: str = "auto",
+    vacuous: bool = False,
+    width: str | float = 4.8,
 ) -> WrittenReport:
     """Write a page, and the folders ``figures`` and ``tables`` beside it. Old files are replaced.
 
@@ -87,6 +91,9 @@ def write_report(
         episodes: After how many episodes statistics are computed. None means as many as all trials
             of an environment have.
         notes: Notes for the top of the page.
+        scale: "linear", "log" or "log-log" axes of figures; "auto" chooses for each.
+        vacuous: Whether to draw bounds above all that can be lost too.
+        width: The width of figures: "one-column" or "two-column" of a paper, or inches.
 
     Returns:
         The page, its tables and the number of figures.
@@ -96,6 +103,8 @@ def write_report(
     """
     page = pathlib.Path(out)
     require_page(page)
+    checked_scale(scale)
+    style: dict[str, Any] = {"scale": scale, "vacuous": vacuous, "width": figure_width(width)}
     if not len(runs.episodes):
         raise ArgumentError("folders", "a run of at least one episode", "runs without any")
     statistics, compared = (table(runs, episodes=episodes) for table in (summary, comparisons))
@@ -105,7 +114,7 @@ def write_report(
         env_runs = runs.select(env)
         if not len(env_runs.episodes):
             continue
-        figures = _figures(env_runs, page.parent / "figures", names[env])
+        figures = _figures(env_runs, page.parent / "figures", names[env], **style)
         safety = safety_section(env_runs, page.parent / "figures", names[env])
         figure_count += len(figures) + count_figures(safety)
         sections.append(
@@ -188,18 +197,23 @@ def _file_names(envs: list[str]) -> dict[str, str]:
     return names
 
 
-def _figures(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, Any]]:
+def _figures(
+    runs: Runs, folder: pathlib.Path, name: str, *, scale: str, vacuous: bool, width: float
+) -> list[dict[str, Any]]:
     figures = []
     for key, figure in FIGURES.items():
-        files = render(functools.partial(_draw, figure.draw, runs))
+        options = {"vacuous": vacuous} if key == "regret" else {}
+        draw = functools.partial(figure.draw, **options)
+        files = render(functools.partial(_draw, draw, runs, scale), width=width)
         fields: Any = {"title": figure.title, "caption": figure.caption}
         alt = alternative_text(figure, runs)
         figures.append(embed_figure(files, folder, f"{name}-{key}", alt=alt, **fields))
     return figures
 
 
-def _draw(draw: Any, runs: Runs, axes: Any) -> None:
+def _draw(draw: Any, runs: Runs, scale: str, axes: Any) -> None:
     draw(axes, runs)
+    set_scale(axes, scale)
 
 
 def _rows(frame: Frame, env: str) -> list[dict[str, Any]]:
@@ -221,18 +235,23 @@ def _maps(runs: Runs, folder: pathlib.Path, name: str) -> list[dict[str, Any]]:
         for trial in trials.sort_values("seed").itertuples():
             maps = read_maps(trial.folder)
             if maps is not None:
-                sections.append({"agent": contender, "seed": trial.seed, "data": maps.encode()})
                 draws = [functools.partial(draw_map, maps=maps, name=layer) for layer in maps.names]
-                for form, content in render_panels(draws).items():
-                    write_file(folder / f"{name}-maps-{len(sections)}.{form}", content)
+                alt = f"Maps of {contender} after {maps.episodes[-1]} episodes"
+                texts: Any = {"title": "Maps", "caption": ""}
+                texts["alt"] = f"{alt}: {', '.join(maps.names)}"
+                file = f"{name}-maps-{len(sections) + 1}"
+                picture = embed_figure(render_panels(draws), folder, file, **texts)
+                section = {"agent": contender, "seed": trial.seed, "picture": picture}
+                sections.append(section | {"data": maps.encode()})
                 break
     return sections
 
 
 def _trials(trials: Frame) -> list[list[dict[str, Any]]]:
     """Return the rows of the table of trials. Each cell has a text and a key for sorting."""
-    ordered = trials.sort_values(["env", "agent", "setting", "seed"])
-    frame = ordered.assign(milliseconds=1e3 * ordered["seconds"])
+    ordered = trials.sort_values(["env", "label", "agent", "setting", "seed"])
+    agents = np.where(ordered["label"] == "", "", ordered["label"] + ": ") + ordered["agent"]
+    frame = ordered.assign(milliseconds=1e3 * ordered["seconds"], agent=agents)
     return [[_cell(name, row) for name in COLUMNS] for row in frame.to_dict("records")]
 
 

@@ -96,7 +96,7 @@ class Runs:
     @functools.cached_property
     def contenders(self) -> dict[str, Frame]:
         """The trials of each contender, by its name. A contender is an agent with its settings."""
-        groups = self.trials.groupby(["agent", "setting"], sort=True)
+        groups = self.trials.groupby(["label", "agent", "setting"], sort=True)
         return {_contender_name(*names): group for names, group in groups}
 
     def curves(self, column: str) -> dict[str, np.ndarray]:
@@ -128,14 +128,19 @@ class Runs:
         return dict(zip(names, zip(starts.tolist(), ends[: len(starts)], strict=True), strict=True))
 
 
-def read(*folders: Any) -> Runs:
+def read(*folders: Any, labels: Sequence[str] | None = None) -> Runs:
     r"""Read the runs in folders, and in all folders inside them.
 
     Args:
         *folders: Folders of runs or studies, or folders that contain them.
+        labels: One name for each folder, to compare folders that hold the same trials, such as
+            a study before and after a change. Agents are then named by label too.
 
     Returns:
         The runs.
+
+    Raises:
+        ArgumentError: If there is not one label for each folder, or a run is in two of them.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -150,10 +155,10 @@ def read(*folders: Any) -> Runs:
     import pandas as pd
 
     paths, studies = find_runs(folders)
-    names = _short_names(paths)
+    names, labelled = _short_names(paths), _labels(folders, labels, len(paths))
     descriptions = [read_description(path) for path in paths]
     trials = pd.DataFrame(
-        [_trial_row(*run) for run in zip(paths, names, descriptions, strict=True)]
+        [_trial_row(*run) for run in zip(paths, names, labelled, descriptions, strict=True)]
     )
     _require_different(trials)
     notes: list[str] = []
@@ -276,13 +281,29 @@ def _short_names(paths: list[pathlib.Path]) -> list[str]:
     return [os.path.relpath(path, common) for path in real_paths]
 
 
-def _trial_row(path: pathlib.Path, name: str, description: RunDescription) -> dict[str, Any]:
+def _labels(folders: Sequence[Any], labels: Sequence[str] | None, count: int) -> list[str]:
+    """Return the label of each run; empty without labels."""
+    if labels is None:
+        return [""] * count
+    if len(labels) != len(folders) or len(set(labels)) < len(labels):
+        expected = f"{len(folders)} different names, one for each folder"
+        raise ArgumentError("labels", expected, ", ".join(map(repr, labels)) or "none")
+    counts = [len(find_runs([folder])[0]) for folder in folders]
+    if sum(counts) != count:
+        raise ArgumentError("labels", "folders that have no run in common", f"{sum(counts)} runs")
+    return [label for label, n in zip(labels, counts, strict=True) for _ in range(n)]
+
+
+def _trial_row(
+    path: pathlib.Path, name: str, label: str, description: RunDescription
+) -> dict[str, Any]:
     """Return a row of the table of trials."""
     run = description.run
     options, settings = _as_text(run["env_options"]), flatten(run["settings"])
     return {
         "run": name,
         "env": run["env"] + (f" [{options}]" if options else ""),
+        "label": label,
         "agent": run["agent"],
         "setting": _as_text(settings),
         "seed": run["seed"],
@@ -302,16 +323,18 @@ def _as_text(settings: dict[str, Any]) -> str:
     return ", ".join(f"{name}={text}" for name, text in sorted(texts.items()))
 
 
-def _contender_name(agent: str, setting: str) -> str:
-    return f"{agent} ({setting})" if setting else agent
+def _contender_name(label: str, agent: str, setting: str) -> str:
+    name = f"{agent} ({setting})" if setting else agent
+    return f"{label}: {name}" if label else name
 
 
 def _require_different(trials: Frame) -> None:
     """Refuse trials that occur twice. A seed that counts twice makes intervals too narrow."""
-    for _, group in trials.groupby(["env", "agent", "setting", "seed"], sort=False):
+    for _, group in trials.groupby(["env", "label", "agent", "setting", "seed"], sort=False):
         if len(group) > 1:
             got = f"the same trial in {_some(group['run'])}"
-            raise ArgumentError("folders", "every trial once", got)
+            expected = "every trial once, or a label for each folder (--label, labels=[...])"
+            raise ArgumentError("folders", expected, got)
 
 
 def _some(names: Iterable[str], most: int = 3) -> str:
@@ -356,6 +379,7 @@ def _add_trial_numbers(episodes: Frame, trials: Frame) -> None:
     for column in EPISODE_COLUMNS:
         if column not in episodes:
             episodes[column] = np.nan
+    episodes["return_gap"] = episodes["return"] - episodes["optimal_value"]
     episodes["gain"] = episodes["gain_reward"] + episodes["gain_transition"]
     episodes["seconds"] = episodes["plan_seconds"] + episodes["update_seconds"]
     # Whether both sets contain the truth. The minimum keeps NaN.

@@ -119,6 +119,7 @@
   }
 
   for (const group of document.querySelectorAll(".maps")) {
+    group.querySelector(".interactive").hidden = false;
     const data = JSON.parse(group.querySelector("script").textContent);
     const codes = data.codes.map((frames) => frames.map(bytes));
     const slider = group.querySelector("input");
