@@ -111,7 +111,7 @@ def test_unknown_name_suggests_the_nearest(name, hint):
 
 
 def test_unknown_options_are_named():
-    with pytest.raises(ArgumentError, match=r"penalty.*got price"):
+    with pytest.raises(ArgumentError, match=r"penalty.*got 'price'"):
         make("pendulum-swingup", price=0.1)
-    with pytest.raises(ArgumentError, match="got dimension"):
+    with pytest.raises(ArgumentError, match="got 'dimension'"):
         make("rkhs-2d", dimension=1)

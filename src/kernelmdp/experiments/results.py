@@ -159,18 +159,17 @@ class Result:
         column = "cumulative_regret" if known else "return"
         axes.plot(self.episodes["episode"], self.episodes[column], label=self.agent)
         if known and self.curve is not None:
-            theorem, _, vacuous = self.bound.partition(";")
-            if vacuous:
+            theorem, _, remark = self.bound.partition(";")
+            if "vacuous" in remark:
                 axes.plot([], [], " ", label=f"{theorem}: vacuous ({self.curve[1][-1]:,.0f})")
             else:
                 axes.plot(*self.curve, "k--", drawstyle="steps-pre", label=theorem)
         axes.set_xlabel("episode")
         axes.set_ylabel(column.replace("_", " "))
         axes.set_title(self.name)
-        if given:
-            axes.legend()
-        else:
-            axes.figure.legend(loc="outside lower left", frameon=False)
+        # Below the axes, where it hides nothing, unless the figure is yours.
+        below = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.14), "frameon": False}
+        axes.legend(**({} if given else below))
         return axes
 
     def save(self, path: Any) -> None:

@@ -116,10 +116,11 @@ def _made(planner_like: PlannerLike, problem: Problem) -> Planner:
     if not isinstance(planner, Planner):
         raise ArgumentError("planner", "a planner or the name of one", repr(planner_like))
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
-    plain: Any = planner
-    known = [field.name for field in dataclasses.fields(plain)]
+    if not fields:
+        return planner
+    known = [field.name for field in getattr(planner, "__dataclass_fields__", {}).values()]
     for field in fields:
         if field not in known:
             expected = f"fields of {type(planner).__name__}: {', '.join(known)}"
             raise ArgumentError("planner", expected, with_suggestion(field, known))
-    return dataclasses.replace(plain, **fields) if fields else planner
+    return dataclasses.replace(planner, **fields)  # type: ignore[type-var]
