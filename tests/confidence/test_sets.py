@@ -270,7 +270,9 @@ def test_gp_sets_on_finite_and_mixed_domains():
 def test_scale_multiplies_beta_and_nothing_else():
     held = filled("shared")[0]
     valid = as_confidence("valid").sets(held, episode=2, **COMMON)
-    practical = as_confidence({"name": "practical", "beta": "mixture"}).sets(held, episode=2, **COMMON)
+    practical = as_confidence({"name": "practical", "beta": "mixture"}).sets(
+        held, episode=2, **COMMON
+    )
     assert float(practical.beta_reward) == pytest.approx(0.1 * float(valid.beta_reward), rel=1e-14)
     points = jnp.asarray(data(4, 2)[0])
     np.testing.assert_allclose(

@@ -25,7 +25,11 @@ def filled(form, regulariser):
     )
     points = rng.random((12, 2)) if domain is BOX else rng.integers(0, 5, (12, 1)).astype(float)
     targets = rng.standard_normal((12, 2))
-    return prior.condition(points, targets if prior.outputs == 2 else targets[:, 0]), points, targets
+    return (
+        prior.condition(points, targets if prior.outputs == 2 else targets[:, 0]),
+        points,
+        targets,
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)

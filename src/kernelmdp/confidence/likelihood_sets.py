@@ -1,4 +1,4 @@
-"""Confidence sets of tables by likelihood ratios, one for each pair (docs/theory.md, Proposition 9).
+"""Likelihood-ratio confidence sets of tables, one for each pair (docs/theory.md, Proposition 9).
 
 Let n next states of a pair have the frequencies p̂, and let q be their probability under a mixture
 of all rows p with the prior Dirichlet(1/S). The ratio of q and the likelihood of the true row is a
