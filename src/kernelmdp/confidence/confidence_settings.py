@@ -234,11 +234,12 @@ PRESETS.register(
     "paper", Confidence(regulariser="paper", gain="maximum", beta="paper", shape="trace")
 )
 PRESETS.register("valid", Confidence())
-PRESETS.register("dual", Confidence(beta="dual"))
-PRESETS.register("likelihood", Confidence(shape="likelihood"))
 PRESETS.register("practical", Confidence(beta="paper", scale=0.1))
 # Fitted kernels give each output its own kernel. A box keeps the width of each output.
 PRESETS.register("fitted", Confidence(beta="paper", scale=0.05, shape="box"))
+# Covered, and smaller than "valid": for kernels of finite rank, and for tables.
+PRESETS.register("dual", Confidence(beta="dual"))
+PRESETS.register("likelihood", Confidence(shape="likelihood"))
 
 
 def igp_ucb(
