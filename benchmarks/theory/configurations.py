@@ -70,6 +70,8 @@ HARMLESS = dict.fromkeys(CHOICES, 0.92) | {
     "delta": 0.5,
     "planner": 0.7,
 }
+#: How norm and noise combine in β, for every shape.
+BETAS = ("mixture", "paper")
 #: A bound of all mean rewards, the same for all truths: another number would be another program.
 REWARDS = 6.0
 #: The first state along each axis, and the border behind which episodes end.
@@ -90,6 +92,9 @@ def draw(seed: int) -> dict[str, Any]:
             continue
         if chosen["planner"] == "bonus" and chosen["shape"] in ("ellipsoid", "box"):
             continue
+        # A stream of its own keeps the other choices of a seed as they were before this one.
+        betas = ("mixture", "dual", "paper") if chosen["shape"] != "ellipsoid" else BETAS
+        chosen["beta"] = str(np.random.default_rng([seed, 1]).choice(betas))
         return chosen
 
 
@@ -230,6 +235,7 @@ def make_agent(config: dict[str, Any], env: km.Environment, seed: int) -> Any:
         setting=config["setting"],
         shape=config["shape"],
         gain=config["gain"],
+        beta=config["beta"],
         regulariser=config["regulariser"],
         delta=config["delta"],
         scale=config["beta_scale"],

@@ -67,7 +67,7 @@ def test_gp_ucrl_is_gp_ucb(convention):
     else:
         name = "paper" if convention == "paper" else "noise"
         confidence = Confidence(
-            regulariser=name, delta=DELTA, norm_reward=NORM, norm_transition=0.0
+            beta="paper", regulariser=name, delta=DELTA, norm_reward=NORM, norm_transition=0.0
         )
         regulariser = 1.0 if convention == "paper" else NOISE**2
         noise, extra = NOISE / np.sqrt(regulariser), np.log(3)

@@ -91,8 +91,8 @@ def test_plans_are_optimistic_and_learn():
 
 
 def test_bad_input():
+    rule = Confidence(shape="likelihood", norm_reward=1.0, norm_transition=1.0)
     with pytest.raises(ArgumentError, match="table"):
-        rule = Confidence(shape="likelihood", norm_reward=1.0, norm_transition=1.0)
         rule.sets(beliefs("se(0.5) @ index(2)"), episode=1, **COMMON)
     with pytest.raises(ArgumentError, match="shape"):
         Confidence(shape="likelihood", setting="gp")

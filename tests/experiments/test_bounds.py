@@ -66,6 +66,7 @@ def test_valid_sets_have_the_improved_theorem():
         lipschitz=2.0,
         regulariser_reward=NOISE**2,
         regulariser_transition=NOISE**2,
+        beta="mixture",
         anytime=True,
         reward_kernel=KERNEL,
         transition_kernel=KERNEL,

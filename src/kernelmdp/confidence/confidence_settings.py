@@ -41,9 +41,10 @@ class Confidence(ConfidenceRule):
             number that multiplies the noise variances.
         gain: The information gain in β: "maximum" (paper) or "realised" (note B9).
         beta: How norm and noise combine in the setting "rkhs": "paper" adds them, "mixture" adds
-            their squares, which is smaller and valid (docs/theory.md, Lemma 7).
+            their squares, which is smaller and valid (docs/theory.md, Lemma 7). "dual" intersects
+            sets over regularisers where kernels have finite rank (Proposition 8).
         shape: The shape of the set of next states: "trace" (paper), "lmax", "ellipsoid" or "box"
-            (note D0).
+            (note D0), or "likelihood" for tables (Proposition 9).
         delta: The sets hold for all episodes at once with probability 1 − 2δ/3. The last third is
             for the martingale of the regret bound.
         scale: The factor of β. No theorem applies below 1.
@@ -85,6 +86,8 @@ class Confidence(ConfidenceRule):
             choice("regulariser", self.regulariser, REGULARISERS)
         else:
             positive_number("regulariser", self.regulariser)
+        if self.beta == "dual" and self.shape == "ellipsoid":
+            raise ArgumentError("shape", "another than 'ellipsoid' with beta='dual'", self.shape)
         if self.setting == "gp" and self.shape == "likelihood":
             raise ArgumentError("shape", "'likelihood' in the setting 'rkhs'", self.shape)
         if self.setting == "gp" and self.regulariser == "paper":
@@ -234,6 +237,9 @@ PRESETS.register("valid", Confidence())
 PRESETS.register("practical", Confidence(beta="paper", scale=0.1))
 # Fitted kernels give each output its own kernel. A box keeps the width of each output.
 PRESETS.register("fitted", Confidence(beta="paper", scale=0.05, shape="box"))
+# Covered, and smaller than "valid": for kernels of finite rank, and for tables.
+PRESETS.register("dual", Confidence(beta="dual"))
+PRESETS.register("likelihood", Confidence(shape="likelihood"))
 
 
 def igp_ucb(

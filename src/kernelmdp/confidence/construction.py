@@ -111,8 +111,8 @@ def build(
     if confidence.shape == "likelihood":
         plausible = likelihood_sets(
             balls,
-            log_odds=math.log(share / confidence.delta),
-            deviation=float(reward_noise.sub_gaussian_proxies(1)[0]),
+            log_odds=_log_odds(share, confidence.delta),
+            deviation=reward_noise.sub_gaussian_proxies(1)[0],
             norm=norm_reward,
         )
     elif confidence.beta == "dual" and confidence.setting == "rkhs":
@@ -135,18 +135,23 @@ def _intersection(
         if not has_spectrum(posterior):
             continue
         posteriors, spectrum = with_regularisers(posterior, dual_sets.MULTIPLIERS)
-        regulariser = float(np.min(posterior.regularisers))
+        library = array_library(posterior.regularisers)
+        regulariser = as_float(library.min(posterior.regularisers))
         missed = 0.0 if confidence.scale < 1 else posterior.count * posterior.error / regulariser
         betas = dual_sets.dual_betas(
             spectrum,
             norm_bound=norm,
-            variance_proxy=float(np.max(noise)) ** 2 / regulariser,
-            log_odds=math.log(share / confidence.delta),
+            variance_proxy=as_float(library.max(noise)) ** 2 / regulariser,
+            log_odds=_log_odds(share, confidence.delta),
             scale=confidence.scale,
             missed=_scalar(missed),  # an array, so that one program serves all episodes
         )
         choices[role] = (posteriors, betas)
     return dual_sets.intersection(plausible, choices) if choices else plausible
+
+
+def _log_odds(share: float, delta: float) -> Any:
+    return as_float(array_library(delta).log(share / delta))
 
 
 def _scalar(value: Any) -> Any:

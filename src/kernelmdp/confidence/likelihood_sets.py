@@ -1,4 +1,4 @@
-"""Confidence sets of tables by likelihood ratios, one for each pair (docs/theory.md, Proposition 9).
+"""Likelihood-ratio confidence sets of tables, one for each pair (docs/theory.md, Proposition 9).
 
 Let n next states of a pair have the frequencies p̂, and let q be their probability under a mixture
 of all rows p with the prior Dirichlet(1/S). The ratio of q and the likelihood of the true row is a
@@ -9,6 +9,7 @@ martingale with mean 1. So with probability 1 − δ' for all n, the true row sa
 Rewards are treated in the same way, with a mixture of shifts N(0, σ²). No norm is needed.
 """
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -90,7 +91,7 @@ def log_mixture_ratio(counts: Float[Array, "n S"]) -> Float[Array, " n"]:
 
 
 def likelihood_sets(
-    plausible: Plausible, *, log_odds: float, deviation: float, norm: float
+    plausible: Plausible, *, log_odds: Any, deviation: Any, norm: Any
 ) -> TableLikelihood:
     """Make the sets from beliefs about a table.
 
@@ -111,7 +112,7 @@ def likelihood_sets(
     tables = [engine for engine in engines if isinstance(engine, TableEngine)]
     if len(tables) < len(engines) or beliefs.transition.outputs < 2:
         raise ArgumentError("shape", "another than 'likelihood' where states are no table", engines)
-    level = jnp.asarray(log_odds + float(jnp.log(float(tables[0].precision.shape[0]))))
+    level = jnp.asarray(log_odds + math.log(tables[0].precision.shape[0]))
     return TableLikelihood(
         beliefs=beliefs,
         beta_reward=level,
