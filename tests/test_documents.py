@@ -78,4 +78,5 @@ def test_cited_notes_exist():
     for path in [*(ROOT / "src").rglob("*.py"), *PAGES]:
         for labels in re.findall(r"\bnotes? ([A-EP]\d*(?:, [A-EP]\d+)*)\b", path.read_text()):
             cited |= set(labels.split(", "))
-    assert cited and cited <= known
+    assert cited
+    assert cited <= known
