@@ -96,3 +96,24 @@ def test_bad_input():
         rule.sets(beliefs("se(0.5) @ index(2)"), episode=1, **COMMON)
     with pytest.raises(ArgumentError, match="shape"):
         Confidence(shape="likelihood", setting="gp")
+
+
+def test_each_table_pays_for_its_own_pairs():
+    sets = km.GPUCRL(
+        "riverswim", confidence=RULE, reward_kernel="index(6)[state]", seed=0
+    ).confidence_sets()
+    plausible = sets.plausible
+    assert float(plausible.beta_transition) - float(plausible.beta_reward) == pytest.approx(
+        np.log(2)
+    )
+
+
+def test_unseen_rewards_are_bounded_by_norm_and_kernel():
+    agent = km.GPUCRL("riverswim", confidence=RULE, reward_kernel="4.0 * onehot(6, 2)", seed=0)
+    plausible = agent.confidence_sets().plausible
+    assert float(plausible.norm) == pytest.approx(2 * agent.confidence.norms[0])
+
+
+def test_they_are_refused_where_next_states_are_no_rows():
+    with pytest.raises(ArgumentError, match="likelihood"):
+        km.GPUCRL("rkhs", confidence=RULE, seed=0).confidence_sets()

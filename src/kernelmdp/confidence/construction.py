@@ -114,6 +114,7 @@ def build(
             log_odds=_log_odds(share, confidence.delta),
             deviation=reward_noise.sub_gaussian_proxies(1)[0],
             norm=norm_reward,
+            transition_noise=transition_noise,
         )
     elif confidence.beta == "dual" and confidence.setting == "rkhs":
         plausible = _intersection(confidence, balls, learned, share)

@@ -82,7 +82,10 @@ def dual_betas(
             length = jnp.sqrt(jnp.sum(spectrum.information[:, None] * change**2))
             misfit = misfit + 2 * shift * length + shift**2
             noise = variance_proxy * 2 * (mixture.gain + log_odds + math.log(len(mixtures)))
-            squares.append(a * norm_bound**2 + misfit + noise)
+            square = a * norm_bound**2 + misfit + noise
+            # Without noise the law of sections has no numbers. The price of choosing is paid, so a
+            # mixture may be left out.
+            squares.append(jnp.where(jnp.isfinite(square), square, jnp.inf))
         least = jnp.maximum(jnp.min(jnp.stack(squares)), 0.0)
         betas.append(scale * (jnp.sqrt(least) + shift) / math.sqrt(a))
     return tuple(betas)
