@@ -6,7 +6,12 @@ import ctypes
 import gc
 import os
 
+import hypothesis
 import pytest
+
+# No test asserts a time: other work on the machine would decide it.
+hypothesis.settings.register_profile("kernelmdp", deadline=None)
+hypothesis.settings.load_profile("kernelmdp")
 
 if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     # One core a worker: threads of two workers that wait for one another cost more than they give.

@@ -104,3 +104,51 @@ def test_help_does_not_import_the_library():
         "assert not {'jax', 'numpy', 'kernelmdp'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+VESSEL = """
+import gymnasium
+import numpy as np
+
+
+class Vessel(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0.0, 100.0, (1,))
+    action_space = gymnasium.spaces.Box(0.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.heat = np.array([20.0], np.float32)
+        return self.heat, {}
+
+    def step(self, action):
+        self.heat = np.clip(0.9 * self.heat + 5.0 * action, 0.0, 100.0).astype(np.float32)
+        return self.heat, -abs(float(self.heat[0]) - 40.0), False, False, {}
+
+
+gymnasium.register("Vessel-v0", Vessel, max_episode_steps=4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("vessel:Vessel", ["--set", "env.horizon=4"]), ("vessel:Vessel-v0", [])],
+)
+def test_an_environment_of_ones_own_is_run(tmp_path, monkeypatch, capsys, name, options):
+    (tmp_path / "vessel.py").write_text(VESSEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    command = ["run", name, "--agent", "random", "--episodes", "1", "--out", "vessel-run"]
+    code, _, err = called(monkeypatch, capsys, *command, *options)
+    assert (code or 0) == 0, err
+    assert km.read("vessel-run").trials["episodes"].tolist() == [1]
+    sys.modules.pop("vessel")
+
+
+def test_a_class_without_options_says_so(tmp_path, monkeypatch, capsys):
+    (tmp_path / "vessel.py").write_text(VESSEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    code, _, err = called(monkeypatch, capsys, "run", "vessel:Vessel", "--set", "env.size=4")
+    assert code == 2
+    assert "takes no options" in err
+    sys.modules.pop("vessel")

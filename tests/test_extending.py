@@ -171,5 +171,5 @@ def test_an_entry_point_is_found(monkeypatch):
 def test_a_module_that_is_not_there(tmp_path):
     done = kmdp(tmp_path, "run", "nowhere:slope", "--out", "x")
     assert done.returncode == 2
-    assert "module:Name of a environment that can be imported" in done.stderr
+    assert "module:Name of an environment that can be imported" in done.stderr
     assert os.listdir(tmp_path) == []

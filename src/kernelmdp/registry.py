@@ -137,7 +137,8 @@ def import_object(reference: str, kind: str) -> T:  # type: ignore[type-var]
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        expected = f"module:Name of a {kind} that can be imported"
+        article = "an" if kind[0] in "aeiou" else "a"
+        expected = f"module:Name of {article} {kind} that can be imported"
         raise ArgumentError(kind, expected, f"{reference!r} ({error})") from None
 
 

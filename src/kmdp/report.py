@@ -132,6 +132,8 @@ def _make_maps(runs: "Runs") -> list[str]:
             reason = write_maps(trial.folder)
         except KernelMDPError as error:
             reason = str(error)
+        except Exception as error:  # of an agent or environment of the user's own
+            reason = f"{type(error).__name__}: {error}"
         if reason is None:
             count += 1
         else:
@@ -158,6 +160,8 @@ def _record_safety(runs: "Runs", *, replan: bool) -> list[str]:
             reason = write_safety(trial.folder, replan=replan)
         except KernelMDPError as error:
             reason = str(error)
+        except Exception as error:  # of an agent or environment of the user's own
+            reason = f"{type(error).__name__}: {error}"
         if reason is not None:
             notes.append(f"no figure of the limits of {trial.run}: {reason}")
     return notes

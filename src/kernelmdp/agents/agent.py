@@ -475,6 +475,9 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
 
         Returns:
             A ``Result``: a table with one row an episode, and whether a theorem covers the run.
+
+        Raises:
+            ArgumentError: If a number is out of its range.
         """
         episodes = integer("episodes", episodes, least=1)
         if until is not None and not 0 < until < 1:

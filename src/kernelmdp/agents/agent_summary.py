@@ -103,8 +103,10 @@ def model_rows(learner: Learner, state: Any, problem: Problem) -> list[Row]:
             of = label if len(kernels) > 1 else f"the {about}"
             rows.append((f"kernel of {of}", kernel_text(kernel, [*states, *actions])))
     mdp = learner.mean(state)
-    rewards = noise_text(mdp.reward_noise, ("reward",))
-    return [*rows, ("noise", f"{rewards}; {noise_text(mdp.transition_noise, states)}")]
+    # Fitted noise where there is some, else what the problem says.
+    reward, transition = getattr(state, "noises", (mdp.reward_noise, mdp.transition_noise))
+    rewards = noise_text(reward, ("reward",))
+    return [*rows, ("noise", f"{rewards}; {noise_text(transition, states)}")]
 
 
 def noise_text(noise: Noise, names: Sequence[str]) -> str:

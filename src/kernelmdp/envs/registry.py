@@ -93,8 +93,26 @@ def require_known(name: str, options: Iterable[str] = ()) -> None:
     accepted = set(parameters) - {"seed"} - ({"dimension"} if maker is rkhs_2d else set())
     unknown = sorted(set(options) - {"seed"} - accepted)
     if unknown:
-        expected = f"for {name}: " + ", ".join(sorted(accepted))
+        expected = f"for {name}: " + (", ".join(sorted(accepted)) or "none, as it takes no options")
         raise ArgumentError("options", expected, with_suggestion(unknown[0], sorted(accepted)))
+
+
+def takes_option(name: str, option: str) -> bool:
+    """Return whether the maker of an environment takes an option.
+
+    Args:
+        name: A registered name, or ``module:Name``.
+        option: The name of the option.
+
+    Returns:
+        True if it does.
+
+    >>> takes_option("pendulum-swingup", "penalty"), takes_option("pendulum-swingup", "depth")
+    (True, False)
+    """
+    parameters = inspect.signature(ENVIRONMENTS.find(name)).parameters.values()
+    anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+    return anything or option in [each.name for each in parameters]
 
 
 def make(name: str, *, seed: int = 0, **options: Any) -> Any:

@@ -149,7 +149,7 @@ def make_gymnasium(identifier: str) -> gymnasium.Env[Any, Any]:
 
 
 def import_namespace(identifier: str) -> None:
-    """Import the package that registers the namespace of an id, if there is one.
+    """Import the package that registers an id: that of its namespace, or that before a colon.
 
     Args:
         identifier: The id.
@@ -157,7 +157,8 @@ def import_namespace(identifier: str) -> None:
     Raises:
         ArgumentError: If the package, or one that it needs, is not installed.
     """
-    package = NAMESPACE_PACKAGES.get(identifier.partition("/")[0])
+    module, colon, _ = identifier.partition(":")
+    package = module if colon else NAMESPACE_PACKAGES.get(identifier.partition("/")[0])
     if package is None:
         return
     try:

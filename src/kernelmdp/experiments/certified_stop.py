@@ -1,12 +1,4 @@
-"""A callback that stops learning as soon as a certificate says that the controller is good enough.
-
->>> import kernelmdp as km
->>> agent = km.GPUCRL("riverswim", confidence="valid", seed=0)
->>> stop = StopWhenCertified(0.96)
->>> result = agent.learn(20, callback=stop, progress=False)
->>> len(result.episodes) < 20 and stop.certificate.share <= 0.96
-True
-"""
+"""A callback that stops learning as soon as a certificate says that the controller is good."""
 
 from typing import Any
 
@@ -27,6 +19,13 @@ class StopWhenCertified(Callback):
 
     Attributes:
         certificate: The newest certificate; None before the first episode.
+
+    >>> import kernelmdp as km
+    >>> agent = km.GPUCRL("riverswim", confidence="valid", seed=0)
+    >>> stop = StopWhenCertified(0.96)
+    >>> result = agent.learn(20, callback=stop, progress=False)
+    >>> len(result.episodes) < 20 and stop.certificate.share <= 0.96
+    True
     """
 
     def __init__(self, share: float) -> None:

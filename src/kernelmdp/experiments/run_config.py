@@ -17,6 +17,7 @@ from kernelmdp.experiments.systems import (
     BORDER_OPTIONS,
     PlayableSystem,
     as_playable,
+    border_options,
     gymnasium_errors,
     is_module_reference,
     looks_like_gymnasium_id,
@@ -97,7 +98,7 @@ class RunConfig:
         if self.registered_env:
             if "name" in self.env_options:
                 raise ArgumentError("options", "no other name of the environment", self.env_options)
-            return require_known(self.env, set(self.env_options) - set(BORDER_OPTIONS))
+            return require_known(self.env, set(self.env_options) - set(border_options(self.env)))
         unknown = sorted(set(self.env_options) - set(GYMNASIUM_OPTIONS))
         if unknown:
             expected = f"for {self.env}: " + ", ".join(GYMNASIUM_OPTIONS)
@@ -105,7 +106,7 @@ class RunConfig:
             raise ArgumentError("options", expected, got)
         import_namespace(self.env)
         with gymnasium_errors():
-            gymnasium.spec(self.env)
+            gymnasium.spec(self.env.rpartition(":")[2])
 
     def system(self) -> PlayableSystem:
         """Make the system of this run.

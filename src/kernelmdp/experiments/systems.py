@@ -20,6 +20,7 @@ from jaxtyping import Array
 from kernelmdp.agents import Agent
 from kernelmdp.agents.system import System, register_systems
 from kernelmdp.envs import ENVIRONMENTS, Environment, GymnasiumTask, from_gymnasium, make
+from kernelmdp.envs.registry import takes_option
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.learning_loop import learn
 from kernelmdp.experiments.regret import Evaluator, NoEvaluator, RegretEvaluator
@@ -343,7 +344,8 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
     if not isinstance(name, str):
         raise ArgumentError("task", "the name of an environment", repr(name))
     if name in ENVIRONMENTS or is_module_reference(name) or not looks_like_gymnasium_id(name):
-        ours = {key: options[key] for key in options if key in BORDER_OPTIONS}
+        border = border_options(name)
+        ours = {key: options[key] for key in options if key in border}
         task = make(name, **{key: options[key] for key in options if key not in ours})
         if isinstance(task, Environment):
             _require_same("action_repeat", options.get("action_repeat"), 1)
@@ -351,10 +353,23 @@ def _make_task(spec: dict[str, Any], horizon: int | None) -> Environment | Gymna
             _require_same("clock", options.get("clock"), False)
             _require_same("cost", options.get("cost"), False)
             return task
-        task = gymnasium_task(task, horizon=horizon, **ours)
+        task = gymnasium_task(task, **{"horizon": horizon} | ours)
     else:
         task = gymnasium_task(name, **{"horizon": horizon} | options)
     return dataclasses.replace(task, made_from={"name": name} | options)
+
+
+def border_options(name: str) -> tuple[str, ...]:
+    """List the options that belong to the border to Gymnasium, and not to a maker.
+
+    Args:
+        name: The name of an environment of ours, or ``module:Name``.
+
+    Returns:
+        The options. A maker without a horizon of its own leaves it to the border.
+    """
+    takes_horizon = name in ENVIRONMENTS or takes_option(name, "horizon")
+    return BORDER_OPTIONS if takes_horizon else ("horizon", *BORDER_OPTIONS)
 
 
 def looks_like_gymnasium_id(name: str) -> bool:
