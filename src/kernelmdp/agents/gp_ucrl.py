@@ -104,11 +104,14 @@ class GPUCRL(Agent):
             The certificate. It is an estimate where the sets are not covered.
         """
         promised = self.promise(start)
-        if promised.probability is None:
+        # Within constraints, the optimistic value bounds that of safe policies alone.
+        if promised.probability is None or self.problem.constraints:
             return super().certificate(start)
         problem = self.problem
         starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]
-        hopeful = self.solve(self.plausible()[1], key=episode_key(self.seed, self.episode))
+        # A search over balls can be short of optimism, and would bound nothing.
+        planner, key = self.planner.rounded_up(), episode_key(self.seed, self.episode)
+        hopeful = planner.plan(self.plausible()[1], start=None, key=key)
         rows, counts = np.unique(starts, axis=0, return_counts=True)
         optimum = float(np.average([hopeful.value(row) for row in rows], weights=counts))
         values = promised.value, optimum, reward_span(self)

@@ -35,7 +35,8 @@ class StopWhenCertified(Callback):
     def on_episode_end(self, agent: Any, row: dict[str, Any]) -> bool | None:
         newest, before = agent.certificate(), self.certificate
         one_start = len(np.unique(agent.starts, axis=0)) == 1
-        if before is not None and newest.probability is not None and one_start:
+        proved = before is not None and None not in (before.probability, newest.probability)
+        if before is not None and proved and one_start:
             newest = newest.with_optimum(before.optimum)
         self.certificate = newest
         return not newest.share <= self.share
