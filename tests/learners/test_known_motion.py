@@ -196,6 +196,38 @@ def test_a_rough_model_plans_before_any_data():
     )
 
 
+@pytest.mark.parametrize("turns", [0, 1, -1])
+def test_rough_models_of_angles(turns):
+    """An angle that crosses its border is no error of the model, however the model wraps it."""
+
+    def rough(state, action):
+        angle = state[0] + 0.1 * state[1]
+        wrapped = jnp.mod(angle + jnp.pi, 2 * jnp.pi) - jnp.pi
+        speed = state[1] + 0.26 * action[0]
+        return jnp.stack([wrapped + 2 * jnp.pi * turns, speed])
+
+    problem = km.Problem.from_spaces(
+        states=km.Box([-np.pi, -3.0], [np.pi, 3.0], periodic=[0]),
+        actions=km.Box([-1.0], [1.0]),
+        horizon=H,
+    )
+    agent = km.Greedy(problem, reward=reward, prior_model=rough, seed=0, planner="mpc")
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        states, actions = [np.array([np.pi - 0.1, 1.0])], rng.uniform(-1, 1, (H, 1))
+        for action in actions:
+            angle, speed = states[-1]
+            angle = np.mod(angle + 0.1 * speed + np.pi, 2 * np.pi) - np.pi
+            states.append(np.array([angle, 0.95 * speed + 0.2 * action[0]]))
+        agent.tell(states, actions, reward(np.concatenate([states[:-1], actions], axis=1)))
+    assert min(np.asarray(agent.history[0].states)[:, 0]) < -3  # it crossed the border
+    row = agent.learner.info(agent.state)
+    assert row["prior_model_error"] < 1.0
+    z = jnp.array([[3.1, 1.0, 0.5], [-3.1, -1.0, 0.5]])
+    mean = np.asarray(agent.beliefs.predict_state(z)[0])
+    np.testing.assert_allclose(mean, [[3.2, 1.05], [-3.2, -0.85]], atol=0.02)
+
+
 def test_schedules_are_seen_ahead():
     """The plan moves before the reference does, and follows one that was never told before."""
     problem = km.Problem.from_spaces(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError, DataError, ShapeError
 from kernelmdp.mdp.known_motion import KnownMotion
 from kernelmdp.mdp.memory import RememberedMotion
@@ -52,6 +53,7 @@ class PriorMotion(Module):
 
     Attributes:
         names: The names of the coordinates of an observation.
+        states: The space of observations.
         model: A rough model of state and action, or None. It returns the next state, or a mapping
             from names of coordinates to their next values.
         known: Functions of state and action by the number of the coordinate that they know.
@@ -60,6 +62,7 @@ class PriorMotion(Module):
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
+    states: Domain = eqx.field(static=True)
     model: Callable[..., Any] | None
     known: dict[int, Callable[..., Any]]
     schedules: Float[Array, "c H1"]
@@ -71,7 +74,10 @@ class PriorMotion(Module):
         unchanged: Float[Array, "n m"],
         time: Float[Array, " n"] | None,
     ) -> Float[Array, "n m"]:
-        """Compute the next observations.
+        """Compute the next observations, angles within half a turn of the ones before.
+
+        Episodes are recorded in this way (:func:`~kernelmdp.mdp.episode.unwrapped`), and a turn
+        between the two would be learned as an error of the model.
 
         Args:
             points: Observations and actions.
@@ -94,6 +100,10 @@ class PriorMotion(Module):
             return following
 
         following = jax.vmap(one)(points, unchanged)
+        if self.states.periodic:
+            axes, before = np.array(self.states.periodic), points[:, :m]
+            nearest = before + self.states.difference(following, before)
+            following = following.at[:, axes].set(nearest[:, axes])
         if time is not None and self.scheduled:
             last = self.schedules.shape[1] - 1
             period = jnp.clip(jnp.round(time).astype(jnp.int32) + 1, 0, last)
@@ -165,7 +175,7 @@ def with_known_motion(
     tables = {names.index(n): values for n, values in first.items()}
     rows = np.array(list(tables.values())).reshape(len(tables), problem.horizon + 1)
     model = _as_model(prior_model, m, problem.actions.dimension)
-    prior = PriorMotion(names, model, functions, jnp.asarray(rows), tuple(tables))
+    prior = PriorMotion(names, space, model, functions, jnp.asarray(rows), tuple(tables))
     exact = {*functions, *tables}
     before = problem.known_motion
     motion = dataclasses.replace(
