@@ -15,7 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     epilog="**A first run:**  `kmdp run riverswim --episodes 50`, then "
-    "`kmdp report runs/riverswim-psrl-0`.  Every command explains itself: `kmdp run --help`.",
+    "`kmdp report runs/riverswim-frugal-0`.  Every command explains itself: `kmdp run --help`.",
 )
 
 #: The base class of errors in the arguments of a command. Typer exports only a subclass of it, and

@@ -30,7 +30,7 @@ def envs_command() -> None:
 @app.command(
     "agents",
     rich_help_panel="Find out what there is",
-    epilog=examples("agents", "agents psrl"),
+    epilog=examples("agents", "agents frugal"),
 )
 def agents_command(
     name: Annotated[

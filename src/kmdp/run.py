@@ -46,7 +46,7 @@ def run_command(
             help="The learning algorithm. `kmdp agents` says what each one does.",
             autocompletion=completion(AGENTS),
         ),
-    ] = "psrl",
+    ] = "frugal",
     episodes: Annotated[
         int,
         typer.Option(
@@ -61,8 +61,8 @@ def run_command(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the agent, such as reward=known or planner=mpc (`kmdp agents psrl` "
-            "lists them), or env.NAME=VALUE of the environment. Repeat it for more.",
+            help="A setting of the agent, such as reward=known or planner=mpc, or env.NAME=VALUE "
+            "of the environment. `kmdp agents frugal` lists settings. Repeat it for more.",
         ),
     ] = None,
     out: Annotated[

@@ -73,7 +73,7 @@ def serve_command(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="The learning algorithm. By default psrl.",
+            help="The learning algorithm. By default frugal.",
             autocompletion=completion(AGENTS),
             rich_help_panel=PLANT,
         ),

@@ -129,3 +129,16 @@ def test_nothing_tells_plans_apart_until_rewards_differ_or_an_episode_ends():
 def test_bad_input(settings):
     with pytest.raises(ArgumentError, match=next(iter(settings))):
         km.Frugal("rkhs", seed=0, **settings)
+
+
+@pytest.mark.parametrize("kernel", [None, "auto"])
+def test_careful_plans_of_linear_quadratic_systems(kernel):
+    """Lowered rewards are not quadratic, so Riccati plans are for the mean."""
+    agent = km.Frugal("lqr-1d", seed=0, kernel=kernel)
+    assert type(agent.planner) is km.planners.RiccatiPlanner
+    assert agent.pessimism == 0
+    assert km.Frugal("lqr-1d", seed=0, kernel=kernel, planner="mpc").pessimism == 1
+    if kernel is None:
+        result = agent.learn(episodes=12, progress=False)
+        random = km.Random("lqr-1d", seed=0).learn(episodes=12, progress=False)
+        assert result.regret < 0.2 * random.regret

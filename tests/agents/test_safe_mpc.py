@@ -141,3 +141,15 @@ def test_bad_input_is_one_sentence_before_anything_is_played(settings, words):
     with pytest.raises(ArgumentError, match=words) as caught:
         made(**settings).learn(1, progress=False)
     assert "\n" not in str(caught.value)
+
+
+def angle_reward(z):
+    return jnp.sin(z[:, 0])
+
+
+def test_a_known_reward_within_constraints():
+    """A plain function is no array, and is the same in all drawn models."""
+    agent = made(constraints=ALLOWED, fallback=slow, reward=angle_reward, at_least=0.5)
+    result = agent.learn(episodes=2, progress=False)
+    assert result.episodes["violations"][-1] == 0
+    assert np.isfinite(result.episodes["planned_risk"][-1])

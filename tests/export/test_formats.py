@@ -135,3 +135,9 @@ def test_numpy_alone(exported, thousand, tmp_path):
     subprocess.run([sys.executable, "-I", "-c", program], cwd=tmp_path, check=True)
     chosen = np.load(tmp_path / "chosen.npy")
     np.testing.assert_allclose(chosen, actions, rtol=TOLERANCE, atol=TOLERANCE)
+    controller = numpy_controller.NumpyController.load(tmp_path / "controller.npz")
+    for bad in (np.nan, np.inf):
+        observation = np.array(observations[0], float)
+        observation[-1] = bad
+        with pytest.raises(ValueError, match="observation: expected finite numbers"):
+            controller(observation)

@@ -63,6 +63,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         columns: Columns that ``diagnostics`` fills, besides those of the learner.
         default_learner: The learner's name; "auto" takes the one that the problem names.
         plans_with_deviations: Whether plans need standard deviations at the planner's points.
+        is_careful: Whether plans lower learned rewards by a standard deviation with any kernels.
         learns: Whether beliefs change with the data.
 
     Raises:
@@ -86,6 +87,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
     columns: ClassVar[tuple[str, ...]] = ()
     default_learner: ClassVar[str] = "auto"
     plans_with_deviations: ClassVar[bool] = False
+    is_careful: ClassVar[bool] = False
     learns: ClassVar[bool] = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -197,8 +199,10 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
     @property
     def pessimism(self) -> float:
         """Standard deviations by which ``careful_mdp`` lowers rewards."""
-        default = 1.0 if self.problem.learner == "fitted" else 0.0
-        return default if self.config.pessimism is None else float(self.config.pessimism)
+        if self.config.pessimism is not None:
+            return float(self.config.pessimism)
+        lowers = self.is_careful or self.problem.learner == "fitted"
+        return float(lowers and not self.planner.needs_quadratic_rewards)
 
     def requirements(self) -> LearnerRequirements:
         """State what the agent and its planner need from the learner.

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
-from kernelmdp.agents.given_settings import as_bounds, as_noise_law, as_reward, import_kernel
+from kernelmdp.agents.given_settings import as_bounds, as_noise_law, as_reward, imported
+from kernelmdp.agents.kernel_note import note_fixed_kernel
 from kernelmdp.agents.system import System, as_system
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import as_kernel, as_output_kernel
@@ -29,6 +30,8 @@ from kernelmdp.settings import Settings, setting
 #: Number of points at which a known reward function is tried when an agent is made. A few points
 #: show a wrong shape or a value that is not finite before any time is spent.
 REWARD_PROBES = 4
+#: Settings that may be functions. The command line and files name them: ``module:function``.
+FUNCTIONS = ("reward", "fallback", "constraints", "prior_model")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,7 +130,8 @@ class AgentConfig(Settings):
     pessimism: float | None = setting(
         None,
         "Standard deviations by which predict lowers learned rewards, so that places without data "
-        "do not attract it. The default is 1 where kernels are fitted, else 0: the mean.",
+        "do not attract it. The default is 1 where kernels are fitted and for the agent Frugal. "
+        "Otherwise it is 0, the mean, and so it is with Riccati plans: rewards must be quadratic.",
     )
 
     constraints: Any = setting(
@@ -157,6 +161,8 @@ class AgentConfig(Settings):
     )
 
     def __post_init__(self) -> None:
+        for name in FUNCTIONS:
+            object.__setattr__(self, name, imported(getattr(self, name), name))
         self.check_safety()
         if self.pessimism is not None and not (
             math.isfinite(self.pessimism) and self.pessimism >= 0
@@ -264,6 +270,8 @@ class AgentConfig(Settings):
         elif self.given_kernels:
             system.require_bounds()  # a fixed kernel needs a domain
             changes["learner"] = "fixed"
+            if problem.learner == "fitted" and self.reward == "learned":
+                note_fixed_kernel(self.given_kernels)
         if self.reward != "learned" or not system.offline:
             changes["reward"] = as_reward(self.reward, system.known_reward)
         if callable(self.reward):
@@ -276,13 +284,15 @@ class AgentConfig(Settings):
             # Norm bounds belong to the problem's kernel and do not hold for another one.
             changes |= {"norm_reward": None, "assumed_norms": (1.0, 1.0)}
             changes["drawn_from_prior"] = False
-            reward_kernel = import_kernel(self.reward_kernel)
+            reward_kernel = imported(self.reward_kernel, "kernel")
             changes["reward_kernel"] = as_kernel("reward_kernel", reward_kernel)
         if self.transition_kernel is not None:
             changes |= {"norm_transition": None, "assumed_norms": (1.0, 1.0)}
             changes["drawn_from_prior"] = False
             changes["transition_kernel"] = as_output_kernel(
-                "transition_kernel", import_kernel(self.transition_kernel), problem.mean_dimension
+                "transition_kernel",
+                imported(self.transition_kernel, "kernel"),
+                problem.mean_dimension,
             )
         if self.reward_bounds is not None:
             changes["reward_bounds"] = as_bounds(self.reward_bounds)

@@ -99,6 +99,7 @@ class Frugal(Agent):
         config: The settings.
         columns: Whether the episode explored, the gain that was promised, and the expected cost.
         plans_with_deviations: True: careful plans need standard deviations of the reward.
+        is_careful: True: they lower rewards by one, unless ``pessimism`` is set.
 
     >>> import kernelmdp as km
     >>> agent = km.Frugal("riverswim", seed=0)
@@ -111,6 +112,7 @@ class Frugal(Agent):
     config: FrugalConfig
     columns: ClassVar[tuple[str, ...]] = ("explored", "promised_gain", "expected_cost")
     plans_with_deviations: ClassVar[bool] = True
+    is_careful: ClassVar[bool] = True
 
     # Whether the current episode explores, with its promised gain and expected cost.
     _decision: tuple[bool, float, float] | None = None
@@ -133,11 +135,6 @@ class Frugal(Agent):
         trust = self._record.trust(self.config.trust, self.config.trust_weight)
         self._decision = (gain > 0 and not improving and left * trust * gain > cost, gain, cost)
         return draw_plan if self._decision[0] else careful
-
-    @property
-    def pessimism(self) -> float:
-        """Standard deviations by which careful plans lower rewards: 1 unless it is set."""
-        return 1.0 if self.config.pessimism is None else float(self.config.pessimism)
 
     def after_episode(self, episode: Episode) -> None:
         self._record.see_steps(episode)

@@ -1,4 +1,4 @@
-"""Convert what users pass as settings: rewards, kernels, bounds and noise."""
+"""Convert what users pass as settings: rewards, functions by name, bounds and noise."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,18 +36,21 @@ def as_reward(reward: object, truth: Callable[..., Any] | None) -> Callable[...,
     raise ArgumentError("reward", expected, got)
 
 
-def import_kernel(kernel: object) -> Any:
-    """Import a kernel given as ``module:Name``.
+def imported(value: object, kind: str) -> Any:
+    """Import what is given as ``module:Name``, alone or in a list.
 
     Args:
-        kernel: The kernel, its text, or where it is.
+        value: A setting, such as a kernel or a function.
+        kind: Its kind, for error messages.
 
     Returns:
-        The kernel, or what was given if it is not ``module:Name``.
+        The object that is named, made if it is a class. Or what was given.
     """
-    if not (isinstance(kernel, str) and is_reference(kernel)):
-        return kernel
-    target: Any = import_object(kernel, "kernel")
+    if isinstance(value, list | tuple):
+        return type(value)(imported(each, kind) for each in value)
+    if not (isinstance(value, str) and is_reference(value)):
+        return value
+    target: Any = import_object(value, kind)
     return target() if isinstance(target, type) else target
 
 

@@ -83,7 +83,7 @@ class NumpyController:
             The state, (m,).
 
         Raises:
-            ValueError: If there are more or fewer numbers.
+            ValueError: If there are more or fewer numbers, or one is not finite.
         """
         arrays = self.arrays
         vector = np.atleast_1d(np.asarray(observation, float))
@@ -91,6 +91,9 @@ class NumpyController:
         if vector.shape != (len(names),):
             expected = f"{len(names)} numbers ({', '.join(names)})"
             raise ValueError(f"observation: expected {expected}, got shape {vector.shape}")
+        if not np.isfinite(vector).all():
+            missing = names[int(np.argmin(np.isfinite(vector)))]
+            raise ValueError(f"observation: expected finite numbers, got {vector} ({missing})")
         vector = vector - arrays["shift"]
         pairs = arrays["angle_pairs"]
         for first, second in pairs:

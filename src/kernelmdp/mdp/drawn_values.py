@@ -1,6 +1,6 @@
 """Returns of policies in MDPs that are drawn from beliefs."""
 
-import jax
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -50,4 +50,4 @@ def _returns(
         rewards = rollout(replace_fields(mdp, model=model), policy, starts, key=key)[2]
         return jnp.sum(rewards)
 
-    return jax.vmap(in_draw)(models)
+    return eqx.filter_vmap(in_draw)(models)

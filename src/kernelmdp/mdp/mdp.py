@@ -54,7 +54,10 @@ class DrawnModels(Module):
         Returns:
             All of them as one.
         """
-        stacked = jax.tree.map(lambda *rows: jnp.stack(list(map(jnp.asarray, rows))), *models)
+        arrays = [eqx.filter(model, eqx.is_array_like) for model in models]
+        stacked = jax.tree.map(lambda *rows: jnp.stack(list(map(jnp.asarray, rows))), *arrays)
+        # A known reward may be any function. It is the same in all models.
+        stacked = eqx.combine(stacked, eqx.filter(models[0], eqx.is_array_like, inverse=True))
         given = None if deviations is None else jnp.asarray(deviations, dtype=float)
         return cls(stacked, given, largest_error)
 

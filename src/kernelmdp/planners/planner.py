@@ -46,6 +46,8 @@ class Planner(Protocol):
             is none. ``constrained`` makes it.
         keeps_constraints: Whether plans keep constraints. ``within`` then tells the planner how.
         bounds_risk: Whether the planned risk of a violation is a bound, and no estimate.
+        needs_quadratic_rewards: Whether rewards must be quadratic. Rewards that are lowered by
+            their standard deviations are not.
         drawn_models: Number of models, drawn from the beliefs, that plans need in the MDP.
 
     >>> import kernelmdp as km
@@ -60,6 +62,7 @@ class Planner(Protocol):
     safe_name: ClassVar[str | None] = None
     keeps_constraints: ClassVar[bool] = False
     bounds_risk: ClassVar[bool] = False
+    needs_quadratic_rewards: ClassVar[bool] = False
     drawn_models: int = 0
 
     def plan(self, mdp: MDP, *, start: ArrayLike | None, key: Key) -> Plan:

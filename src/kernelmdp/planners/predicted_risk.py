@@ -8,6 +8,7 @@ With Gaussian noise of standard deviations σ, a step breaks g ≤ 0 with probab
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -61,7 +62,7 @@ class RiskPrediction(Module):
             after = self._after(model, points)
             return self._broken(states, actions, after, jnp.zeros_like(self.deviations))
 
-        return jnp.mean(jax.vmap(in_draw)(self.models), axis=0)
+        return jnp.mean(eqx.filter_vmap(in_draw)(self.models), axis=0)
 
     def of_backups(
         self,
@@ -86,7 +87,7 @@ class RiskPrediction(Module):
         Returns:
             Probabilities of a violation in the first step (n,), and in all steps (n,).
         """
-        count = jax.tree.leaves(self.models)[0].shape[0]
+        count = jax.tree.leaves(eqx.filter(self.models, eqx.is_array))[0].shape[0]
         draws = jax.random.normal(key, (count, steps, 1, self.deviations.shape[0]))
         noise = draws * self.deviations[None, None, None, :]
 
@@ -111,7 +112,7 @@ class RiskPrediction(Module):
             (_, none_broken, _, _), _ = jax.lax.scan(follow, begin, inputs)
             return first, 1.0 - none_broken
 
-        first, total = jax.vmap(in_draw)(self.models, noise)
+        first, total = eqx.filter_vmap(in_draw)(self.models, noise)
         return jnp.mean(first, axis=0), jnp.mean(total, axis=0)
 
     def largest_error(
@@ -131,7 +132,7 @@ class RiskPrediction(Module):
         """
         points = state_action(states[:-1], actions)
         mean = self.mean(points).state
-        drawn = jax.vmap(lambda model: model(points).state)(self.models)
+        drawn = eqx.filter_vmap(lambda model: model(points).state)(self.models)
         variances = jnp.mean((drawn - mean[None]) ** 2, axis=0) + self.deviations[None, :] ** 2
         errors = [
             jnp.max(jnp.abs(values_after - values) / (spread + LEAST_DEVIATION))

@@ -8,7 +8,7 @@ you can compare with the grid planner.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -90,6 +90,8 @@ class RiccatiPlanner(Planner):
     >>> plan.policy([0.0], 0)  # nothing to do at the origin
     array([0.])
     """
+
+    needs_quadratic_rewards: ClassVar[bool] = True
 
     floor: float = FLOOR
 

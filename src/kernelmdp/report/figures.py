@@ -181,12 +181,28 @@ class Figure(NamedTuple):
         caption: What it shows.
         column: The column of ``episodes.csv`` that is drawn.
         draw: A function that draws it, from axes and runs.
+        if_empty: Why a figure may have nothing to show.
+        above_zero: Whether zeros say nothing.
     """
 
     title: str
     caption: str
     column: str
     draw: Callable[..., None]
+    if_empty: str = "no episodes"
+    above_zero: bool = False
+
+    def is_empty(self, runs: Runs) -> bool:
+        """Return whether there is nothing to draw.
+
+        Args:
+            runs: The runs of one environment.
+
+        Returns:
+            Whether the column has no number, or only zeros where these say nothing.
+        """
+        values = runs.episodes[self.column]
+        return not (values > 0 if self.above_zero else np.isfinite(values)).any()
 
 
 #: The figures of the page, by the name of their files.
@@ -196,6 +212,7 @@ FIGURES = {
         "Mean over seeds with its 95 % interval. Dashed: the theorem's bound.",
         "cumulative_regret",
         regret,
+        if_empty="the optimum is not known",
     ),
     "return": Figure(
         "Return against the optimum",
@@ -208,30 +225,38 @@ FIGURES = {
         "Information gained about reward and transition. Dashed: its certified maximum.",
         "gain",
         gains,
+        if_empty="nothing to gain, or no agent stores it",
+        above_zero=True,
     ),
     "width-transition": Figure(
         "Confidence width, transition",
         "Half-widths of the sets, summed over an episode; standard deviations without sets.",
         "width_transition",
         widths,
+        if_empty="nothing unknown, or no agent stores it",
+        above_zero=True,
     ),
     "width-reward": Figure(
         "Confidence width, reward",
         "The same for the reward.",
         "width_reward",
         functools.partial(widths, role="reward"),
+        if_empty="nothing unknown, or no agent stores it",
+        above_zero=True,
     ),
     "coverage": Figure(
         "Coverage of the confidence sets",
         "Share of seeds whose sets of reward and transition both contain the truth.",
         "covered",
         coverage,
+        if_empty="no confidence sets, or no known truth",
     ),
     "time": Figure(
         "Time per episode",
         "Planning and learning, median over seeds. The first episodes compile programs.",
         "seconds",
         times,
+        if_empty="no times are stored",
     ),
 }
 

@@ -124,6 +124,7 @@ def write_report(
                 "statistics": _rows(statistics, env),
                 "comparisons": _rows(compared, env),
                 "figures": figures,
+                "left_out": [each for each in FIGURES.values() if each.is_empty(env_runs)],
                 "theory": _theory(env_runs),
                 "safety": safety,
                 "maps": _maps(env_runs, page.parent / "figures", names[env]),
@@ -202,6 +203,8 @@ def _figures(
 ) -> list[dict[str, Any]]:
     figures = []
     for key, figure in FIGURES.items():
+        if figure.is_empty(runs):
+            continue
         options = {"vacuous": vacuous} if key == "regret" else {}
         draw = functools.partial(figure.draw, **options)
         files = render(functools.partial(_draw, draw, runs, scale), width=width)

@@ -11,7 +11,6 @@ from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp import Problem
 from kernelmdp.numerics.checks import float_array, integer, with_suggestion
-from kernelmdp.registry import import_object, is_reference
 from kernelmdp.settings import nest
 
 
@@ -27,15 +26,15 @@ class Plant:
         periodic: Names of coordinates of the state that are angles, or wrap in another way.
         agent: The name of an agent.
         seed: The seed of everything random.
-        settings: Settings of the agent. A dotted name sets a setting of a component. The setting
-            ``reward`` may be ``module:function``.
+        settings: Settings of the agent. A dotted name sets a setting of a component. Functions
+            are given as ``module:function``.
 
     Raises:
         ArgumentError: If a limit or a name is invalid.
 
     >>> heater = Plant("heater", {"temperature": (0, 100)}, {"power": (0, 1)}, horizon=40)
     >>> heater.problem.coordinates, heater.make_agent().name
-    (('temperature',), 'psrl')
+    (('temperature',), 'frugal')
     """
 
     name: str
@@ -43,7 +42,7 @@ class Plant:
     actions: Mapping[str, Any]
     horizon: int
     periodic: tuple[str, ...] = ()
-    agent: str = "psrl"
+    agent: str = "frugal"
     seed: int = 0
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -123,11 +122,7 @@ class Plant:
         Returns:
             The agent, before its first episode.
         """
-        settings = nest(self.settings)
-        reward = settings.get("reward")
-        if isinstance(reward, str) and is_reference(reward):
-            settings["reward"] = import_object(reward, "reward")
-        return AGENTS.find(self.agent)(self.problem, seed=self.seed, **settings)
+        return AGENTS.find(self.agent)(self.problem, seed=self.seed, **nest(self.settings))
 
 
 def _limits(argument: str, limits: Mapping[str, Any]) -> tuple[list[float], list[float]]:
