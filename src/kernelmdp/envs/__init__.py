@@ -11,6 +11,7 @@ from kernelmdp.envs.conformance import check_environment
 from kernelmdp.envs.environment import Environment
 from kernelmdp.envs.gymnasium_env import GymnasiumEnvironment, register
 from kernelmdp.envs.gymnasium_task import GymnasiumTask
+from kernelmdp.envs.named_coordinates import NamedBox, NamedCoordinates
 from kernelmdp.envs.observed_clock import ObservedClock
 from kernelmdp.envs.pendulum_swingup import base_return
 from kernelmdp.envs.registry import ENVIRONMENTS, make, names
@@ -22,6 +23,8 @@ __all__ = [
     "Environment",
     "GymnasiumEnvironment",
     "GymnasiumTask",
+    "NamedBox",
+    "NamedCoordinates",
     "ObservedClock",
     "bandit",
     "base_return",

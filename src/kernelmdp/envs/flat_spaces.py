@@ -71,18 +71,30 @@ def flat_space(space: spaces.Space[Any], kind: str) -> FlatSpace:
     >>> flat_space(spaces.Box(0, 1, (2,)), "action").names
     ('action[0]', 'action[1]')
     """
-    return _flat(space, kind, "")
+    return flat_part(space, kind, "")
 
 
 @functools.singledispatch
-def _flat(space: spaces.Space[Any], kind: str, name: str) -> FlatSpace:
-    """Write the elements of a part of a space as vectors. The name of the whole is empty."""
+def flat_part(space: spaces.Space[Any], kind: str, name: str) -> FlatSpace:
+    """Write the elements of a part of a space as vectors. Kinds of spaces register here.
+
+    Args:
+        space: The part.
+        kind: "observation" or "action".
+        name: The name of the part. That of the whole is empty.
+
+    Raises:
+        ArgumentError: If it is of no kind that can be written as a vector.
+
+    >>> flat_part(spaces.Box(0, 1, (1,)), "action", "valve").names
+    ('valve[0]',)
+    """
     wrapper = f"gymnasium.wrappers.Transform{kind.title()}"
     expected = f"{kind}s made of {KINDS}; {wrapper} converts others"
     raise ArgumentError("env", expected, f"{name} {space}".strip())
 
 
-@_flat.register
+@flat_part.register
 def _box(space: spaces.Box, kind: str, name: str) -> FlatSpace:
     if space.dtype == np.uint8 and len(space.shape) == 3:
         wrapper = f"gymnasium.wrappers.Transform{kind.title()}"
@@ -92,34 +104,34 @@ def _box(space: spaces.Box, kind: str, name: str) -> FlatSpace:
     return _array(space, kind, name, low, high, (None,) * len(low))
 
 
-@_flat.register
+@flat_part.register
 def _discrete(space: spaces.Discrete, kind: str, name: str) -> FlatSpace:
     values = float(space.start) + np.arange(int(space.n))
     return _finite_array(space, kind, name, (values,), int)
 
 
-@_flat.register
+@flat_part.register
 def _multi_discrete(space: spaces.MultiDiscrete, kind: str, name: str) -> FlatSpace:
     pairs = zip(space.start.ravel(), space.nvec.ravel(), strict=True)
     return _finite_array(space, kind, name, tuple(float(a) + np.arange(n) for a, n in pairs))
 
 
-@_flat.register
+@flat_part.register
 def _multi_binary(space: spaces.MultiBinary, kind: str, name: str) -> FlatSpace:
     values = (np.array([0.0, 1.0]),) * int(np.prod(space.shape))
     return _finite_array(space, kind, name, values)
 
 
-@_flat.register(spaces.Dict)
+@flat_part.register(spaces.Dict)
 def _dict(space: Any, kind: str, name: str) -> FlatSpace:
     names = {key: f"{name}.{key}" if name else str(key) for key in space}
-    parts = [_flat(space[key], kind, names[key]) for key in space]
+    parts = [flat_part(space[key], kind, names[key]) for key in space]
     return _joined(kind, list(space), parts, dict)
 
 
-@_flat.register(spaces.Tuple)
+@flat_part.register(spaces.Tuple)
 def _tuple(space: Any, kind: str, name: str) -> FlatSpace:
-    parts = [_flat(part, kind, f"{name or kind}[{i}]") for i, part in enumerate(space.spaces)]
+    parts = [flat_part(part, kind, f"{name or kind}[{i}]") for i, part in enumerate(space.spaces)]
     return _joined(kind, range(len(parts)), parts, lambda pairs: tuple(part for _, part in pairs))
 
 
