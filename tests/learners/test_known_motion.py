@@ -350,6 +350,16 @@ def test_an_episode_shorter_than_the_memory_teaches_nothing():
     assert agent.episode == 3
 
 
+def test_episodes_that_are_too_short_to_have_a_past():
+    """The search for a missing past passes over them."""
+    agent = drive(km.Greedy(cart_problem(), reward=reward, seed=0), 3)
+    rng = np.random.default_rng(1)
+    for length in (1, 2, 3, 4, 5):
+        states, actions = rng.uniform(-1, 1, (length + 1, 2)), rng.uniform(-1, 1, (length, 1))
+        agent.tell(states, actions, np.zeros(length), truncated=True)
+    assert agent.episode == 8
+
+
 def test_fixed_kernels_refuse_what_they_do_not_use():
     with pytest.raises(ArgumentError, match="fitted"):
         km.PSRL("rkhs", prior_model=lambda s, a: s, seed=0)

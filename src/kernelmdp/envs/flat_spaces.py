@@ -7,7 +7,7 @@ of any of these kinds.
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from gymnasium import spaces
@@ -83,12 +83,19 @@ def flat_part(space: spaces.Space[Any], kind: str, name: str) -> FlatSpace:
         kind: "observation" or "action".
         name: The name of the part. That of the whole is empty.
 
+    Returns:
+        The part with its vectors.
+
     Raises:
         ArgumentError: If it is of no kind that can be written as a vector.
 
     >>> flat_part(spaces.Box(0, 1, (1,)), "action", "valve").names
     ('valve[0]',)
     """
+    return _refuse(space, kind, name)
+
+
+def _refuse(space: spaces.Space[Any], kind: str, name: str) -> NoReturn:
     wrapper = f"gymnasium.wrappers.Transform{kind.title()}"
     expected = f"{kind}s made of {KINDS}; {wrapper} converts others"
     raise ArgumentError("env", expected, f"{name} {space}".strip())

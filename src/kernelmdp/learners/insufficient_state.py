@@ -164,10 +164,9 @@ class _Rows(NamedTuple):
         parts = []
         for points, increments, errors in state.predicted:
             last = len(points) - 1
-            each = np.linspace(config.periods, last, config.rows // len(state.predicted)).astype(
-                int
-            )
-            rows = np.unique(each[each >= config.periods])
+            # An episode may be too short to have a past.
+            count = config.rows // len(state.predicted) if last >= config.periods else 0
+            rows = np.unique(np.linspace(config.periods, last, count).astype(int))
             changes = [increments[rows - lag, :observed] for lag in lags]
             actions = [points[rows - lag, m:] for lag in lags]
             parts.append(
