@@ -107,6 +107,21 @@ def test_the_record_of_explorations():
     assert record.improvement == 2.0
 
 
+def test_a_draw_that_knows_less_than_experience_promises_nothing():
+    """The gain is counted from what careful episodes have earned, where that is more."""
+    promised = {}
+    for level in (-np.inf, 3.0, 1e6):
+        agent = km.Frugal("rkhs", seed=0, learning_episodes=20)
+        agent.learn(episodes=3, progress=False)
+        agent.totals["level"] = level
+        assert ExplorationRecord(agent.totals).level == level
+        agent.ask([0.0])
+        promised[level] = agent.diagnostics()["promised_gain"]
+    assert promised[1e6] == 0.0
+    assert promised[-np.inf] >= promised[3.0] >= 0.0
+    assert promised[-np.inf] > 0.0
+
+
 def test_nothing_tells_plans_apart_until_rewards_differ_or_an_episode_ends():
     def episode(rewards, **ending):
         rewards = np.asarray(rewards, float)

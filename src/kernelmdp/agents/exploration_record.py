@@ -33,6 +33,11 @@ class ExplorationRecord:
         return self.totals.get("improvement", math.inf)
 
     @property
+    def level(self) -> float:
+        """What careful episodes have earned lately; minus infinity before the first."""
+        return self.totals.get("level", -math.inf)
+
+    @property
     def is_informed(self) -> bool:
         """Whether anything tells plans apart: rewards differed, or an episode was terminated."""
         return self._sum("informed") > 0

@@ -4,7 +4,8 @@ The careful plan is the best plan for the mean, with rewards lowered where they 
 earns well and seldom fails, but it does not look for anything. PSRL's plan for one drawn MDP does.
 Before each episode, the two plans are compared on several drawn MDPs:
 
-- The gain is what the plan for a draw earns there more than the careful plan does.
+- The gain is what the plan for a draw earns there more than the careful plan does. A draw in which
+  careful plans earn less than they have earned in fact promises nothing by that.
 - The cost is the most that it earns less than the careful plan in one of the other draws.
 
 The agent explores if the gain, over the episodes that are left and times the probability that such
@@ -182,9 +183,10 @@ class Frugal(Agent):
     def _compared(self, careful: Plan, draw_plan: Plan, draws: list[MDP]) -> tuple[float, float]:
         """What the plan for the first draw gains there, and what it costs in the others."""
         start = self.starts[-1] if self._start is None else self._start
-        gains = draw_plan.values_in(draws, start) - careful.values_in(draws, start)
-        expected = max(0.0, -float(gains[1:].min()))
-        return max(float(gains[0]), 0.0), self._record.corrected_cost(expected)
+        values, careful_values = draw_plan.values_in(draws, start), careful.values_in(draws, start)
+        expected = max(0.0, -float((values - careful_values)[1:].min()))
+        gain = float(values[0]) - max(float(careful_values[0]), self._record.level)
+        return max(gain, 0.0), self._record.corrected_cost(expected)
 
 
 AGENTS.register(Frugal.name, Frugal)
