@@ -264,7 +264,7 @@ def learning_part(
 
     def total(regularisers: Sequence[float]) -> tuple[float, float]:
         costs = [
-            _cost(each, square, float(regulariser), log_odds, horizon, episodes)
+            gain_cost(each, square, float(regulariser), log_odds, horizon, episodes)
             for each, square, regulariser in zip(functions, squares, regularisers, strict=True)
         ]
         return largest_total(
@@ -327,15 +327,38 @@ def martingale_part(
     if H == 1:  # the one point of an episode is known before it
         return 0.0
     steps = B * math.sqrt(2 * log_odds * episodes * H * (H - 1) * (2 * H - 1) / 6)
-    spread = unstopped + 2 * B * (H - 1)
-    hoeffding = spread * math.sqrt(0.5 * log_odds * episodes)
-    most = stopped_cost(unstopped, B, H)
+    return min(steps, episode_martingale(total, unstopped, log_odds, B, H, episodes))
+
+
+def episode_martingale(
+    total: float,
+    unstopped: float,
+    log_odds: float,
+    largest_reward: float,
+    horizon: int,
+    episodes: int,
+) -> float:
+    """Bound the same by the episode alone: Hoeffding's bound, and the one that grows (Lemma 15).
+
+    Args:
+        total: The bound of the total cost.
+        unstopped: x̄, the largest cost of an episode that was not given up.
+        log_odds: The logarithm of the inverse probability of failure.
+        largest_reward: A bound B of |R̄|.
+        horizon: The number of periods H.
+        episodes: The number of episodes τ.
+
+    Returns:
+        The lesser of the two.
+    """
+    most = stopped_cost(unstopped, largest_reward, horizon)
+    hoeffding = most * math.sqrt(0.5 * log_odds * episodes)
     u = math.sqrt(2 * most * log_odds / max(total, most))
-    multiplicative = (u * total + most * log_odds) / -math.expm1(-u) - total
-    return min(steps, hoeffding, multiplicative)
+    growing = (u * total + most * log_odds) / -math.expm1(-u) - total
+    return min(hoeffding, growing)
 
 
-def _cost(
+def gain_cost(
     function: BoundedFunction,
     squares: float,
     regulariser: float,
@@ -343,7 +366,19 @@ def _cost(
     horizon: int,
     episodes: int,
 ) -> GainCost:
-    """2β√(λ Σ w²)·√(eᵍ − 1), with the budget of gains."""
+    """Compute the cost 2β√(λ Σ w²)·√(eᵍ − 1) of an episode, with the sum of all gains.
+
+    Args:
+        function: The reward or the transition.
+        squares: Σ w² over the periods.
+        regulariser: The regulariser λ.
+        log_odds: ln(3/δ), or ln(3T).
+        horizon: The number of periods H.
+        episodes: The number of episodes τ.
+
+    Returns:
+        The cost.
+    """
     learned = function.learned
     gain, outputs = learned.gain(episodes * horizon, regulariser), learned.outputs
     if learned.shared:  # one deviation for all outputs, and one gain
