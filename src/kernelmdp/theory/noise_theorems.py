@@ -210,7 +210,7 @@ def noise_slopes(
         horizon: The number of periods H.
         reward_bound: A bound B of |R̄|.
         noise: The standard deviation σ of the Gaussian noise.
-        lipschitz: The Lipschitz constant L, or None.
+        lipschitz: The Lipschitz constant L. None or ∞ means none.
 
     Returns:
         The slopes, (H − 1,).
@@ -220,7 +220,7 @@ def noise_slopes(
     """
     left = np.arange(horizon - 1, 0, -1, dtype=float)
     slopes = 2 * reward_bound * left / (noise * math.sqrt(2 * math.pi))
-    if lipschitz is None:
+    if lipschitz is None or math.isinf(lipschitz):
         return slopes
     return np.minimum(slopes, at_least_zero("lipschitz", lipschitz))
 

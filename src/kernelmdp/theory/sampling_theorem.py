@@ -36,7 +36,6 @@ def theorem18(
     transition_noise: float,
     rank_reward: int | None = None,
     rank_transition: int | None = None,
-    lipschitz: float | None = None,
     reward_bound: float | None = None,
     reward_supremum: Supremum | None = None,
     **gain_arguments: Unpack[GainArguments],
@@ -56,7 +55,6 @@ def theorem18(
         transition_noise: Standard deviation of the transition's noise, √λ_P.
         rank_reward: The number r_R of weights of the reward. None means the rank of the kernel.
         rank_transition: The number r_P of weights of all outputs together.
-        lipschitz: √E[L*²]. None means that of the noise alone.
         reward_bound: A bound of |R̄| for a known reward, which has the gain 0.
         reward_supremum: E sup|R̄| and the largest deviation s. None computes them by chaining.
         **gain_arguments: Where information gains come from, see ``GainArguments``.
@@ -85,7 +83,7 @@ def theorem18(
     size, known = _size(reward, domain, reward_bound, reward_supremum)
     ranks, notes = _ranks(reward, transition, domain, rank_reward, rank_transition, known)
     second_moment = math.hypot(size.expected, size.deviation)
-    slopes = noise_slopes(H, second_moment, noises[1], lipschitz)
+    slopes = noise_slopes(H, second_moment, noises[1])
     squares = float(H), float((slopes**2).sum())
 
     def at(tau: int) -> Bound:
