@@ -110,7 +110,7 @@ def test_a_valid_run_passes(valid):
 
 def test_the_theorem_beside_a_run(valid):
     """Its curve is in the folder, its name in the configuration, and the regret is below it."""
-    name = "Theorem 1, improved, for all T at once with probability 0.9"
+    name = "Theorem 16, for all T at once with probability 0.9"
     assert tomllib.loads((valid / "config.toml").read_text())["theory"]["bound"] == name
     numbers, values = read_bound(valid)
     assert numbers.tolist() == [1, 2, 3, 5]

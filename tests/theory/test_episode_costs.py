@@ -121,6 +121,7 @@ def test_chance_is_part_of_the_search():
 
 
 def test_nothing_to_learn_costs_nothing():
-    assert largest_total(
-        [GainCost(1.0, 0.0)], episodes=5, largest_reward=B, horizon=H
-    ) == (0.0, 0.0)
+    assert largest_total([GainCost(1.0, 0.0)], episodes=5, largest_reward=B, horizon=H) == (
+        0.0,
+        0.0,
+    )

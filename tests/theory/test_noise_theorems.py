@@ -168,9 +168,7 @@ def test_martingale_part_is_the_least():
     log_odds, tau = 3.4, 100
     for periods in (2, 5, 20):
         added = martingale_part(50.0, 1.0, log_odds, 1.0, periods, tau)
-        azuma = math.sqrt(
-            2 * log_odds * tau * periods * (periods - 1) * (2 * periods - 1) / 6
-        )
+        azuma = math.sqrt(2 * log_odds * tau * periods * (periods - 1) * (2 * periods - 1) / 6)
         most = max(2 * periods, 1 + 2 * (periods - 1))
         growing = min(
             u / -math.expm1(-u) * 50 - 50 + most * log_odds / -math.expm1(-u)
@@ -392,7 +390,8 @@ def test_regret_of_psrl_is_below_theorem_18():
     kernel = km.kernel("0.3*linear")
     episodes, regrets = 12, []
     for seed in range(6):
-        env = km.make("gp-prior", seed=seed, horizon=3, reward_kernel=kernel, transition_kernel=kernel)
+        kernels = {"reward_kernel": kernel, "transition_kernel": kernel}
+        env = km.make("gp-prior", seed=seed, horizon=3, **kernels)
         result = km.PSRL(env, seed=seed).learn(episodes, progress=False)
         regrets.append(float(result.episodes["cumulative_regret"][-1]))
     bound = theorem18(
@@ -400,9 +399,8 @@ def test_regret_of_psrl_is_below_theorem_18():
         episodes=episodes,
         reward_noise=0.1,
         transition_noise=0.1,
-        reward_kernel=kernel,
-        transition_kernel=kernel,
         domain=env.mdp.points,
+        **kernels,
     )
     assert 0 <= np.mean(regrets) < bound.value
     assert jax.tree.leaves(bound.parts)

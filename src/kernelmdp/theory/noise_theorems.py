@@ -47,6 +47,7 @@ def theorem16(
     regulariser_reward: float | None = None,
     regulariser_transition: float | None = None,
     optimise: bool = False,
+    beta: str = "mixture",
     mixtures: int = 1,
     drift_reward: float = 0.0,
     drift_transition: float = 0.0,
@@ -75,6 +76,7 @@ def theorem16(
         regulariser_reward: The reward's λ. None means H.
         regulariser_transition: The transition's λ. None means mH.
         optimise: Whether to search for the best λ.
+        beta: "mixture" for sets in which squares of norm and noise add; "paper" for the paper's.
         mixtures: The number of mixtures of Proposition 8; 1 for one.
         drift_reward: What a compiled kernel adds to the reward's β.
         drift_transition: The same for the transition.
@@ -98,8 +100,9 @@ def theorem16(
         gain_arguments, "improved", norm_reward, norm_transition, reward_noise, transition_noise,
         regulariser_reward, regulariser_transition,
     )  # fmt: skip
+    squares = choice("beta", beta, ("mixture", "paper")) == "mixture"
     reward, transition = (
-        dataclasses.replace(function, squares=True, mixtures=mixtures, drift=drift)
+        dataclasses.replace(function, squares=squares, mixtures=mixtures, drift=drift)
         for function, drift in ((reward, drift_reward), (transition, drift_transition))
     )
     probability("delta", delta)

@@ -151,8 +151,9 @@ def _least(
     limits = [math.inf, math.inf]
 
     def parts() -> tuple[tuple[float, float], float]:
-        sums = [each.sum_to(c) if each.gain else 0.0 for each, c in zip(functions, limits)]
-        count = sum(each.given_up(c) for each, c in zip(functions, limits, strict=True))
+        pairs = list(zip(functions, limits, strict=True))
+        sums = [each.sum_to(c) if each.gain else 0.0 for each, c in pairs]
+        count = sum(each.given_up(c) for each, c in pairs)
         loss = horizon * (2 * size.expected * count + size.deviation * math.sqrt(count * episodes))
         return (sums[0], sums[1]), loss
 

@@ -107,20 +107,20 @@ def theorem19(
     )
     squares = float(H), float((noise_slopes(H, B, sigma) ** 2).sum())
 
+    regularisers = [
+        float(each.learned.outputs * H if each.regulariser is None else each.regulariser)
+        for each in (reward, transition)
+    ]
+
     def at(tau: int) -> Bound:
         odds = math.log(3 / delta)
         chance_odds = odds + math.log(tau * (tau + 1)) if anytime else odds
         by_span, by_length = (
             [
-                gain_cost(
-                    each,
-                    square,
-                    float(each.learned.outputs * H if each.regulariser is None else each.regulariser),
-                    odds,
-                    H,
-                    tau,
+                gain_cost(each, square, regulariser, odds, H, tau)
+                for each, square, regulariser in zip(
+                    (reward, transition), both, regularisers, strict=True
                 )
-                for each, square in zip((reward, transition), both, strict=True)
             ]
             for both in (squares, (float(H), 1.0))
         )
