@@ -56,6 +56,7 @@ def _values_not_clipped(e: Evidence) -> Iterator[str]:
         yield "values with a bonus are not clipped: rewards have no known range"
 
 
+#: What both theorems assume.
 _OF_BOTH = (
     *OF_ALL_RUNS,
     *OF_BETA,

@@ -145,7 +145,7 @@ def largest_total(
     horizon: int,
     chance: Callable[[float, float], float] = lambda total, unstopped: 0.0,
 ) -> tuple[float, float]:
-    """Bound the total cost of all episodes, with limits and prices found by a search.
+    """Bound the total cost of all episodes, with limits and prices from a search.
 
     Args:
         costs: The cost of each learned function.
@@ -181,7 +181,7 @@ def _search(
     problem: dict[str, Any],
     chance: Callable[[float, float], float],
 ) -> tuple[float, float, float]:
-    """The least sum found, where some limits may be infinite; its total, and x̄."""
+    """The least sum that a search finds, where some limits may be infinite; its total, and x̄."""
     size, horizon = 2 * problem["largest_reward"], problem["horizon"]
     limits = [min(FIRST_LIMIT, _gain_at(cost, size)) for cost in costs]
     # The derivative of the total in the sum of gains, if all episodes gain alike.
@@ -214,7 +214,7 @@ def _search(
         return evaluate(logs)[0]
 
     start = np.log(np.array([*first, *prices]))
-    found = scipy.optimize.minimize(
+    result = scipy.optimize.minimize(
         dual,
         start,
         method="Nelder-Mead",
@@ -224,7 +224,7 @@ def _search(
             "xatol": SEARCH_ACCURACY,
         },
     )
-    return evaluate(found.x)
+    return evaluate(result.x)
 
 
 def _gain_at(cost: GainCost, size: float) -> float:

@@ -279,8 +279,8 @@ def learning_part(
         )
 
     def objective(regularisers: Sequence[float]) -> float:
-        found = total(regularisers)
-        return found[0] + chance(*found)
+        pair = total(regularisers)
+        return pair[0] + chance(*pair)
 
     if not optimise:
         return total(defaults)

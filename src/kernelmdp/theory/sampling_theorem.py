@@ -168,12 +168,12 @@ def _least(
     for role in (1, 0, 1):
         limits[role] = math.inf
         best, chosen = total(), math.inf
-        found = scipy.optimize.minimize_scalar(
+        result = scipy.optimize.minimize_scalar(
             lambda log_limit, role=role: at(role, log_limit),
             bounds=(math.log(LEAST_LIMIT), math.log(LARGEST_LIMIT)),
             method="bounded",
         )
-        limits[role] = math.exp(found.x) if found.fun < best else chosen
+        limits[role] = math.exp(result.x) if result.fun < best else chosen
     return parts()
 
 

@@ -138,7 +138,7 @@ def theorem19(
             return total + chance(total, unstopped)
 
         start = search.start()
-        found = scipy.optimize.minimize(
+        result = scipy.optimize.minimize(
             objective,
             start,
             method="Nelder-Mead",
@@ -148,7 +148,7 @@ def theorem19(
                 "xatol": SEARCH_ACCURACY,
             },
         )
-        total, unstopped = search.total(found.x)
+        total, unstopped = search.total(result.x)
         parts = {"learning": log(total), "martingale": log(chance(total, unstopped))}
         learned = reward.learned, transition.learned
         return assemble_bound("Theorem 19", "improved", H, tau, parts, B, 1 - delta, learned, at)
