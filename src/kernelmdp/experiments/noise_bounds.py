@@ -43,7 +43,7 @@ def optimistic_curve(
     settings: Any = agent.confidence
     problem, norms, dual = agent.problem, settings.norms, settings.beta == "dual"
     regularisers = regularisers_of(agent)
-    largest = reward_bound(agent)
+    largest = _largest_reward(agent, optimism)
     arguments |= {
         "norm_reward": norms[0],
         "norm_transition": norms[1],
@@ -109,6 +109,16 @@ def prior_curve(agent: Agent) -> Callable[[int], Bound]:
     """
     arguments = _exact_plans(agent)
     return lambda episodes: theorem18(episodes=episodes, **arguments)
+
+
+def _largest_reward(agent: Agent, optimism: str) -> float:
+    """B: a bound of |R̄| that planned values keep to, and from which a bonus is computed."""
+    bound, problem = reward_bound(agent), agent.problem
+    clipped = max(abs(end) for end in problem.reward_range)
+    # Plans for a known reward, without a bonus, expect no more than it has.
+    if math.isinf(clipped) or (problem.reward is not None and optimism == "search"):
+        return bound
+    return max(bound, clipped)
 
 
 def least_noise(agent: Agent) -> float:
