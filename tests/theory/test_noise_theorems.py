@@ -15,7 +15,7 @@ from kernelmdp.errors import ArgumentError
 from kernelmdp.gp.compilation import compile_kernel
 from kernelmdp.theory import theorem1, theorem4, theorem16, theorem17, theorem18, theorem19
 from kernelmdp.theory.noise_theorems import episode_martingale, martingale_part, noise_slopes
-from kernelmdp.theory.sampling_theorem import rank_of
+from kernelmdp.theory.sampling_theorem import rank_of, saturated
 
 BOX = km.join(state=km.Box([-1.0], [1.0]), action=km.Box([-1.0], [1.0]))
 TOY = {
@@ -345,8 +345,24 @@ def test_theorem_18_by_a_search_on_a_grid(seed):
     for (first, ended), (second_sum, also) in itertools.product(rewards, transitions):
         count = ended + also
         loss = H * (2 * size.expected * count + size.deviation * math.sqrt(count * tau))
+        mass = tau * H * (H - 1) * size.expected
+        spread = second_sum * math.sqrt(2 * math.pi) / mass
+        second_sum = mass * (2 * scipy.stats.norm.cdf(spread / 2) - 1)
         best = min(best, first + second_sum + loss)
     assert best * 0.9 <= bound.value <= best * 1.05
+
+
+def test_saturated_sums_by_jensen():
+    """Random weights and distances: Σ m ψ(x) ≤ Mψ(Σ m x/M)."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        weights, distances = rng.exponential(size=50), 10 ** rng.uniform(-2, 1, 50)
+        exact = weights @ (2 * scipy.stats.norm.cdf(distances / 2) - 1)
+        linear = weights @ distances / math.sqrt(2 * math.pi)
+        assert exact <= saturated(linear, weights.sum()) * (1 + 1e-12)
+        assert saturated(linear, weights.sum()) <= linear * (1 + 1e-12)
+        # A bound of the mass is enough: the value grows with it.
+        assert saturated(linear, weights.sum()) <= saturated(linear, 2 * weights.sum())
 
 
 def test_known_rewards_cost_nothing_to_learn():
@@ -357,6 +373,18 @@ def test_known_rewards_cost_nothing_to_learn():
     parts = theorem18(**p).parts
     assert parts["reward"] == 0.0
     assert parts["transition"] > 0
+
+
+def test_an_episode_costs_at_most_its_spans():
+    """The rewards 2BH, the transitions BH(H − 1): without L, and however wide the sets are."""
+    words = dict(TOY, horizon=4, norm_transition=1e6)
+    bound = theorem16(episodes=10**6, **words)
+    assert bound.parts["learning"] <= 1.01 * (
+        1e6 * 4 * 3
+        + theorem16(
+            episodes=10**6, **(words | {"gain_transition": 0.0, "transition_kernel": None})
+        ).parts["learning"]
+    )
 
 
 def test_bars():

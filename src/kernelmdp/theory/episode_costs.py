@@ -57,6 +57,24 @@ class GainCost:
         growth = min(math.expm1(min(gain, 700.0)), self.largest_growth)
         return self.scale * (growth if self.linear else math.sqrt(growth))
 
+    def capped(self, cap: float) -> "GainCost":
+        """Limit what an episode can cost.
+
+        Args:
+            cap: The most that an episode costs.
+
+        Returns:
+            The cost with the limit.
+
+        >>> GainCost(2.0, 10.0).capped(3.0).cost(9.0)
+        3.0
+        """
+        if self.scale == 0:
+            return self
+        ratio = cap / self.scale
+        growth = ratio if self.linear else ratio**2
+        return dataclasses.replace(self, largest_growth=min(self.largest_growth, growth))
+
     @property
     def most(self) -> float:
         """The gain beyond which an episode costs no more, or which none can have."""

@@ -121,7 +121,7 @@ def theorem16(
             return martingale_part(total, unstopped, chance_odds, B, H, tau)
 
         total, unstopped = learning_part(
-            reward, transition, slopes, odds, H, tau, B, optimise, chance
+            reward, transition, slopes, odds, H, tau, B, optimise, chance, optimism == "search"
         )
         parts = {"learning": log(total), "martingale": log(chance(total, unstopped))}
         learned = reward.learned, transition.learned
@@ -238,6 +238,7 @@ def learning_part(
     largest_reward: float,
     optimise: bool,
     chance: Callable[[float, float], float] = lambda total, unstopped: 0.0,
+    capped: bool = True,
 ) -> tuple[float, float]:
     """Bound the total cost of all episodes on the event that the sets hold the truth.
 
@@ -251,6 +252,8 @@ def learning_part(
         largest_reward: A bound B of |R̄|.
         optimise: Whether to search for the best λ.
         chance: What chance adds to a total, given x̄, see ``largest_total``.
+        capped: Whether an episode's rewards cost at most 2BH, and its transitions BH(H − 1). A
+            bonus may cost more.
 
     Returns:
         The bound, and x̄.
@@ -260,6 +263,7 @@ def learning_part(
     """
     functions = reward, transition
     squares = float(horizon), float(np.sum(slopes**2))
+    caps = 2 * largest_reward * horizon, largest_reward * horizon * (horizon - 1)
     defaults = [
         float(each.learned.outputs * horizon) if each.regulariser is None else each.regulariser
         for each in functions
@@ -270,6 +274,8 @@ def learning_part(
             gain_cost(each, square, float(regulariser), log_odds, horizon, episodes)
             for each, square, regulariser in zip(functions, squares, regularisers, strict=True)
         ]
+        if capped:
+            costs = [each.capped(cap) for each, cap in zip(costs, caps, strict=True)]
         return largest_total(
             costs,
             episodes=episodes,

@@ -42,11 +42,11 @@ def theorem18(
 ) -> Bound:
     """Bound the expected regret of PSRL under GP priors of finite rank and Gaussian noise.
 
-    With x(c) = (eᶜ − 1)/c, γ the gains at λ = σ², w_h = 2b(H − h)/(σ_P√(2π)) and b² = E sup|R̄|²:
-    2√(r_R T σ_R² x(c_R) γ_R) + 2√(r_P τ Σ_h w_h² σ_P² x(c_P) γ_P)
-    + H(2E sup|R̄| N + s√(Nτ)), where N = 2γ_R/c_R + 2γ_P/c_P episodes are given up at most. The
-    best c_R and c_P are searched for. An infinite c gives no episode up; then x is that of the
-    block lemma.
+    With x(c) = (eᶜ − 1)/c, γ the gains at λ = σ², E = E sup|R̄| and b² = E sup|R̄|²:
+    2√(r_R T σ_R² x(c_R) γ_R) + τH(H − 1) E ψ(y) + H(2EN + s√(Nτ)), where ψ(y) = 2Φ(y/2) − 1,
+    y = (4b/(H(H − 1)E)) √(r_P Σ_h (H − h)² x(c_P) γ_P/τ), and N = 2γ_R/c_R + 2γ_P/c_P episodes are
+    given up at most. The best c_R and c_P are searched for. An infinite c gives no episode up;
+    then x is that of the block lemma.
 
     Args:
         horizon: The number of periods H.
@@ -153,6 +153,7 @@ def _least(
     def parts() -> tuple[tuple[float, float], float]:
         pairs = list(zip(functions, limits, strict=True))
         sums = [each.sum_to(c) if each.gain else 0.0 for each, c in pairs]
+        sums[1] = saturated(sums[1], episodes * horizon * (horizon - 1) * size.expected)
         count = sum(each.given_up(c) for each, c in pairs)
         loss = horizon * (2 * size.expected * count + size.deviation * math.sqrt(count * episodes))
         return (sums[0], sums[1]), loss
@@ -175,6 +176,27 @@ def _least(
         )
         limits[role] = math.exp(result.x) if result.fun < best else chosen
     return parts()
+
+
+def saturated(linear: float, mass: float) -> float:
+    """Bound a sum of differences of values by Mψ(y), where its linear bound is My/√(2π).
+
+    ψ(y) = 2Φ(y/2) − 1 is the total variation of two Gaussians y standard deviations apart. It is
+    concave, so Jensen's inequality holds, and at most 1.
+
+    Args:
+        linear: The bound with y/√(2π) in place of ψ(y).
+        mass: M, the sum of all spans.
+
+    Returns:
+        The bound, at most M.
+
+    >>> round(saturated(1.0, 100.0), 3), saturated(1e6, 100.0)
+    (1.0, 100.0)
+    """
+    if mass == 0:
+        return 0.0
+    return mass * math.erf(linear * math.sqrt(2 * math.pi) / mass / math.sqrt(8))
 
 
 def _size(
