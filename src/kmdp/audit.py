@@ -96,6 +96,8 @@ def _print(result: "Audit", console: Console) -> None:
         bounds.add_row(certificate.name, _number(certificate.total), note)
     bounds.add_row("theory", str(result.coverage), "")
     console.print(bounds)
+    if result.controller is not None:
+        console.print(f"controller: {result.controller}", highlight=False, soft_wrap=True)
     console.print(_counts(result))
     for check in result.failed:
         console.print(f"FAIL {check.name}: {check.note}", highlight=False)

@@ -242,9 +242,12 @@ def _bounds(
         if needed and name not in arguments:
             raise typer.BadParameter(f"--{name.replace('_', '-')} is needed for this bound")
     bounds, refused = [], []
+    used = _used_arguments(function, arguments)
+    if "version" not in known:  # a theorem of ours, of which there is one version
+        return [function(**used)]
     for version in versions:
         try:
-            bounds.append(function(**_used_arguments(function, arguments), version=version))
+            bounds.append(function(**used, version=version))
         except ArgumentError as error:
             refused.append((version, error))
     if not bounds:
@@ -260,6 +263,12 @@ def _used_arguments(function: Callable[..., "Bound"], arguments: dict[str, Any])
         "theorem2": ("diameter", "delta", "anytime"),
         "theorem3": ("norm_reward", "norm_transition"),
         "theorem4": ("norm_reward", "norm_transition", "diameter", "delta", "anytime"),
+        "theorem16": ("diameter",),
+        "theorem17": ("diameter", "delta", "anytime", "lipschitz"),
+        "theorem18": (
+            *("norm_reward", "norm_transition", "diameter", "delta", "anytime", "lipschitz"),
+        ),
+        "theorem19": ("diameter", "lipschitz"),
     }.get(function.__name__, ())
     return {name: value for name, value in arguments.items() if name not in unused}
 

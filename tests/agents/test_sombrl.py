@@ -7,6 +7,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.errors import ArgumentError
+from kernelmdp.planners.noise_bonus import theorem_weight
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +70,36 @@ def test_a_learner_without_posteriors_has_no_bonus():
     agent = km.SOMBRL("riverswim", learner="counts", seed=0)
     with pytest.raises(ArgumentError, match="posteriors"):
         agent.plan(key=jax.random.key(0))
+
+
+def test_the_bonus_of_the_theorem_is_optimistic():
+    """Planned values are above the optimum at every node, in every episode."""
+    env = km.make("rkhs", horizon=3)
+    agent = km.SOMBRL(env, seed=0, bonus="theorem", confidence="valid")
+    start = agent.task.start
+    optimum = agent.task.optimal_value(start)
+    for _ in range(3):
+        agent.ask(start)
+        plan = agent.planned
+        assert plan.value(start) >= optimum.value - optimum.error
+        assert plan.values[0].max() <= 3 * agent.problem.reward_range[1] + 1e-9  # they are clipped
+        agent.learn(1, progress=False)
+    assert agent.coverage.covered
+    assert agent.diagnostics()["bonus_weight"] == theorem_weight(agent.problem)
+
+
+def test_the_weight_of_the_theorem():
+    """λ = 2B(H − 1)/(σ√(2π)), with σ in units of the scale."""
+    problem = km.make("rkhs", horizon=4).problem
+    top = max(abs(end) for end in problem.reward_range)
+    deviation = problem.transition_noise.standard_deviations(1)[0] / problem.scale[0]
+    expected = 2 * top * 3 / (deviation * np.sqrt(2 * np.pi))
+    assert theorem_weight(problem) == pytest.approx(expected, rel=1e-12)
+    assert theorem_weight(km.make("rkhs", horizon=1).problem) == 0.0
+
+
+def test_other_planners_have_no_such_bonus():
+    with pytest.raises(ArgumentError, match="planner"):
+        km.SOMBRL("rkhs", bonus="theorem", planner="mpc", seed=0)
+    with pytest.raises(ArgumentError, match="bonus"):
+        km.SOMBRL("rkhs", bonus=-1.0, seed=0)

@@ -8,6 +8,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import kernelmdp as km
 import kmdp as cli
@@ -110,7 +111,7 @@ def test_a_valid_run_passes(valid):
 
 def test_the_theorem_beside_a_run(valid):
     """Its curve is in the folder, its name in the configuration, and the regret is below it."""
-    name = "Theorem 1, improved, for all T at once with probability 0.9"
+    name = "Theorem 16, for all T at once with probability 0.9"
     assert tomllib.loads((valid / "config.toml").read_text())["theory"]["bound"] == name
     numbers, values = read_bound(valid)
     assert numbers.tolist() == [1, 2, 3, 5]
@@ -286,3 +287,27 @@ def test_a_folder_without_runs(kmdp, tmp_path):
         code, _, err = kmdp("audit", tmp_path / folder)
         assert code == 2
         assert err.startswith("kmdp: folder: expected")
+
+
+def test_the_controller_of_a_stored_run(valid):
+    """Best-policy identification after the fact: the sentence is that of the agent, or sharper."""
+    controller = audit(valid).controller
+    columns = read_columns(valid)
+    assert controller.probability == pytest.approx(0.9)
+    assert controller.value <= columns["optimal_value"][-1] <= controller.optimum
+    assert controller.optimum <= columns["planned_value"].min() * (1 + 1e-9)
+    assert f"value at least {controller.value:.4g}" in str(controller)
+    printed = CliRunner().invoke(cli.app, ["audit", str(valid)], env={"COLUMNS": "400"}).output
+    assert str(controller) in printed
+
+
+def test_what_no_theorem_covers_is_an_estimate(tmp_path):
+    run(RunConfig("rkhs", "psrl", 0, {"horizon": 3}, {}), tmp_path, episodes=2)
+    controller = audit(tmp_path).controller
+    assert controller.probability is None
+    assert "an estimate" in str(controller)
+
+
+def test_an_agent_without_beliefs_has_no_certificate(tmp_path):
+    run(RunConfig("riverswim", "dirichlet-psrl", 0, {}, {}), tmp_path, episodes=2)
+    assert audit(tmp_path).controller is None

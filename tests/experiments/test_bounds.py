@@ -12,12 +12,13 @@ from kernelmdp.confidence import NO_THEOREM, supremum
 from kernelmdp.experiments import Result, Table, run_bound
 from kernelmdp.experiments.run_bounds import write_curve
 from kernelmdp.experiments.theorem_inputs import regularisers_of
-from kernelmdp.mdp import Gaussian
+from kernelmdp.mdp import Gaussian, Uniform
 from kernelmdp.report import draw_regret, read, read_bound
-from kernelmdp.theory import gain_bound, theorem1
+from kernelmdp.theory import gain_bound, theorem16
 from tests.columns import COLUMNS
 
 H, NOISE = 3, 0.1
+OTHER = Uniform(0.1)
 KERNEL = 0.3 * kernels.Linear()
 
 
@@ -50,13 +51,13 @@ def bound(task=LINE, kind=km.GPUCRL, **words):
     return run_bound(kind(task, **words))
 
 
-def test_valid_sets_have_the_improved_theorem():
+def test_valid_sets_have_the_theorem_of_gaussian_noise():
     found = bound()
-    assert found.text == "Theorem 1, improved, for all T at once with probability 0.9"
+    assert found.text == "Theorem 16, for all T at once with probability 0.9"
     curve = found.curve(10)
     assert [own.episodes for own in curve] == [1, 2, 3, 5, 8, 10]
     assert (np.diff([own.value for own in curve]) > 0).all()
-    expected = theorem1(
+    expected = theorem16(
         horizon=H,
         episodes=10,
         norm_reward=1.0,
@@ -66,7 +67,6 @@ def test_valid_sets_have_the_improved_theorem():
         lipschitz=2.0,
         regulariser_reward=NOISE**2,
         regulariser_transition=NOISE**2,
-        beta="mixture",
         anytime=True,
         reward_kernel=KERNEL,
         transition_kernel=KERNEL,
@@ -76,20 +76,74 @@ def test_valid_sets_have_the_improved_theorem():
     assert curve[-1].trivial == pytest.approx(expected.trivial)
 
 
+def test_other_noise_has_the_improved_theorem():
+    """A proxy is known, and no law that smooths values."""
+    noise = Uniform(NOISE)
+    found = bound(problem(transition_noise=noise))
+    assert found.text == "Theorem 1, improved, for all T at once with probability 0.9"
+    assert found.at(10).value > bound().at(10).value
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (problem(lipschitz_rule="estimate: by eye"), {}),
+        (LINE, {"planner": {"name": "grid", "envelope": False}}),
+        (problem(lipschitz=math.inf, lipschitz_rule="none"), {}),
+    ],
+)
+def test_gaussian_noise_takes_the_place_of_l(task, words):
+    found = bound(task, **words)
+    assert found.text == "Theorem 16, for all T at once with probability 0.9"
+    assert found.at(10**4).value > bound().at(10**4).value  # which keeps to L = 2
+
+
+def test_sombrl_with_the_bonus_of_the_theorem():
+    found = bound(kind=km.SOMBRL, bonus="theorem", confidence="valid")
+    assert found.text == "Theorem 16, for all T at once with probability 0.9"
+    assert found.at(10).theorem == "Theorem 16, bonus"
+    assert found.at(10**4).value > bound().at(10**4).value
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "why"),
+    [
+        (LINE, {}, "no theorem is about this agent"),
+        (LINE, {"bonus": 2.0, "confidence": "valid"}, "no theorem is about this agent"),
+        (LINE, {"bonus": "theorem"}, "beta is scaled"),
+        (LINE, {"bonus": "theorem", "confidence": {"name": "valid", "shape": "box"}}, "for boxes"),
+        (
+            problem(norm_reward=None, reward=lambda points: 0.5 * points[:, 0]),
+            {"bonus": "theorem", "confidence": "valid"},
+            "rewards have no known range",
+        ),
+        (
+            problem(transition_noise=Gaussian(0.0)),
+            {"bonus": "theorem", "confidence": "valid"},
+            "has no noise",
+        ),
+    ],
+)
+def test_sombrl_is_not_covered(task, words, why):
+    found = bound(task, kind=km.SOMBRL, **words)
+    assert not found.covered
+    assert why in found.text
+
+
 def test_the_paper_s_sets_have_the_printed_theorem():
     found = bound(confidence="paper")
     assert found.text.startswith("Theorem 1, paper")
     assert found.covered
     # A kernel that is not normalised has no printed theorem.
     large = problem(reward_kernel=2 * kernels.Linear())
-    assert bound(large, confidence="paper").text.startswith("Theorem 1, improved")
+    assert bound(large, confidence="paper").text.startswith("Theorem 16")
 
 
 def test_sets_by_the_trace_are_wider():
     task = problem(outputs=2)
-    wide, narrow = (bound(task, confidence=Confidence(shape=s)).at(20) for s in ("trace", "lmax"))
-    assert wide.parts["transition"] > 1.01 * narrow.parts["transition"]
-    assert wide.parts["reward"] == pytest.approx(narrow.parts["reward"])
+    shapes = ("trace", "lmax")
+    wide, narrow = (bound(task, confidence=Confidence(shape=s)).at(10**5) for s in shapes)
+    assert wide.parts["learning"] > 1.1 * narrow.parts["learning"]
 
 
 def test_plans_of_covered_sets_are_rounded_up():
@@ -107,7 +161,7 @@ def test_plans_of_covered_sets_are_rounded_up():
 def test_a_known_reward_costs_nothing():
     known = dataclasses.replace(LINE, reward=lambda points: 0.5 * points[:, 0])
     found = bound(known).at(5)
-    assert found.parts["reward"] == 0
+    assert found.parts["learning"] < bound().at(5).parts["learning"]
     assert found.trivial == pytest.approx(2 * 0.5 * 5 * H, rel=0.01)
 
 
@@ -131,11 +185,15 @@ def test_gp_setting():
 
 def test_psrl():
     ball = bound(kind=km.PSRL, prior="norm-ball")
-    assert ball.text == "Theorem 2, improved, in expectation over truths of the prior"
-    assert ball.at(3).theorem == "Theorem 2"
+    assert ball.text == "Theorem 17, in expectation over truths of the prior"
+    assert ball.at(3).theorem == "Theorem 17"
     drawn = bound(problem(drawn_from_prior=True), kind=km.PSRL)
-    assert drawn.text == "Theorem 4, improved, in expectation over truths of the prior"
-    assert drawn.at(3).theorem == "Theorem 4"
+    assert drawn.text == "Theorem 18, in expectation over truths of the prior"
+    assert drawn.at(3).theorem == "Theorem 18"
+    approximate = {"kind": km.PSRL, "planner": "paper"}
+    assert bound(problem(drawn_from_prior=True), **approximate).at(3).theorem == "Theorem 4"
+    assert bound(prior="norm-ball", **approximate).at(3).theorem == "Theorem 2"
+    assert bound(planner="paper").at(3).theorem == "Theorem 1"
 
 
 @pytest.mark.parametrize(
@@ -171,13 +229,25 @@ def ends(points, after):
         (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),
         (LINE, {"kind": km.Greedy}, "no theorem is about this agent"),
         (LINE, {"kind": km.PSRL}, "the truth is not known to be drawn from the prior"),
-        (problem(lipschitz_rule="estimate: by eye"), {}, "L = 2 is an estimate"),
-        (LINE, {"planner": {"name": "grid", "envelope": False}}, "plans do not keep to L"),
+        (
+            problem(transition_noise=OTHER, lipschitz_rule="estimate: by eye"),
+            {},
+            "L = 2 is an estimate",
+        ),
+        (
+            problem(transition_noise=OTHER),
+            {"planner": {"name": "grid", "envelope": False}},
+            "plans do not keep to L",
+        ),
         (LINE, {"planner": {"name": "paper", "tolerance": 1.0}}, "tolerance is not the paper's"),
         (LINE, {"kind": km.PSRL, "inflate": 2.0}, "draws are inflated"),
         (LINE, {"kind": km.PSRL, "prior": "student-t"}, "no theorem is about this prior"),
         (problem(norm_reward=None), {}, "norm_reward is unknown"),
-        (problem(lipschitz=math.inf, lipschitz_rule="none"), {}, "L is not known (none)"),
+        (
+            problem(transition_noise=OTHER, lipschitz=math.inf, lipschitz_rule="none"),
+            {},
+            "L is not known (none)",
+        ),
         (problem(reward_noise=Gaussian(NOISE, estimated=True)), {}, "noise of the reward is est"),
         (problem(termination=ends), {}, "episodes may end early"),
         (problem(states=FiniteSet([[-1.0], [1.0]])), {}, "do not know additive noise"),

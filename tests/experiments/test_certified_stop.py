@@ -38,6 +38,14 @@ def test_other_agents_get_an_estimate():
     assert "an estimate" in str(result.certificate)
 
 
+def test_fitted_kernels_give_an_estimate_even_with_valid_sets():
+    agent = km.GPUCRL("rkhs", kernel="auto", confidence="valid", seed=0)
+    agent.learn(3, progress=False)
+    certificate = agent.certificate()
+    assert certificate.probability is None
+    assert "an estimate" in str(certificate)
+
+
 def test_a_smaller_bound_of_the_optimum_is_kept():
     newest = Certificate(1.0, 3.0, 10.0, 0.9, km.GPUCRL("riverswim", seed=0).coverage)
     assert newest.with_optimum(2.0).share == pytest.approx(0.1)

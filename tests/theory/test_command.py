@@ -52,6 +52,13 @@ def test_under_a_gp_prior():
     assert "net" in out
 
 
+def test_theorems_of_gaussian_noise():
+    for name in ("theorem16", "theorem17", "theorem18", "theorem19"):
+        out = kmdp(name, *LINEAR, *PLAIN, *NORMS)
+        assert f"Theorem {name[7:]}" in out
+        assert "first useful T" in out
+
+
 def test_words_of_an_environment():
     env = make("rkhs", horizon=3)
     words = environment_arguments(env)

@@ -6,15 +6,21 @@ for uncertain transitions explores as well, and the search stays as small as for
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.config import AgentConfig
+from kernelmdp.agents.gp_ucrl import COVERED_ACCURACY
 from kernelmdp.agents.saving import AGENTS
+from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.confidence.noise_assumptions import THEOREM_16_BONUS
+from kernelmdp.confidence.theorem import Theorem
+from kernelmdp.learners import LearnerRequirements
 from kernelmdp.numerics.checks import positive_number
-from kernelmdp.planners import Plan
+from kernelmdp.planners import Plan, Planner
+from kernelmdp.planners.noise_bonus import theorem_planner, theorem_weight, with_theorem_bonus
 from kernelmdp.settings import setting
 from kernelmdp.types import Key
 
@@ -27,15 +33,17 @@ class SOMBRLConfig(AgentConfig):
     0.5
     """
 
-    bonus: float = setting(
+    bonus: Any = setting(
         0.1,
         "Size of the bonus. With 1, a transition that is as uncertain as states change in a step "
-        "is worth the span of the observed rewards.",
+        "is worth the span of the observed rewards. 'theorem' takes that of Theorem 16, which is "
+        "covered with valid confidence sets, and much larger.",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive_number("bonus", self.bonus)
+        if self.bonus != "theorem":
+            object.__setattr__(self, "bonus", positive_number("bonus", self.bonus))
 
 
 class SOMBRL(Agent):
@@ -51,6 +59,9 @@ class SOMBRL(Agent):
     λ is ``bonus`` times the span of the observed rewards over the root mean square of the observed
     changes of the state, so ``bonus`` has no units. The article has a λ that grows like β, and no
     σ_R. No theorem is about this choice.
+
+    With ``bonus="theorem"``, the reward is min(μ_R + β_R σ_R, B) + λ β_P σ_P(z) instead, with the λ
+    of ``theorem_weight``. With ``confidence="valid"``, Theorem 16 bounds the regret.
 
     Attributes:
         name: "sombrl".
@@ -74,6 +85,9 @@ class SOMBRL(Agent):
     _bonus_weight: float | None = None
 
     def plan(self, *, key: Key) -> Plan:
+        if self._of_theorem:
+            self._bonus_weight = theorem_weight(self.problem)
+            return self.solve(with_theorem_bonus(self._plausible()[1], self.problem), key=key)
         self._bonus_weight = self._weight()
         mdp = self.learner.with_bonus(
             self.state, transition_weight=self._bonus_weight, reward_weight=self.config.bonus
@@ -92,6 +106,42 @@ class SOMBRL(Agent):
         motion = float(np.sqrt(np.mean(np.sum(squares, axis=1))))
         span = float(np.ptp(rewards)) or float(np.abs(rewards).max()) or 1.0
         return self.config.bonus * span / motion if motion > 0 else self.config.bonus
+
+    @property
+    def _of_theorem(self) -> bool:
+        return self.config.bonus == "theorem"
+
+    def _plausible(self) -> tuple[ConfidenceSets, Any]:
+        return self.learner.plausible(self.state, self.confidence, episode=self.episode + 1)
+
+    def confidence_sets(self) -> ConfidenceSets | None:
+        return self._plausible()[0] if self._of_theorem else None
+
+    def requirements(self) -> LearnerRequirements:
+        """State what the agent needs from the learner; with the theorem's bonus, λ_R and λ_P too.
+
+        Returns:
+            The requirements.
+        """
+        needed = super().requirements()
+        if not self._of_theorem:
+            return needed
+        regularisers = self.confidence.regularisers_for(self.problem)
+        return needed._replace(regularisers=regularisers, accuracy=COVERED_ACCURACY)
+
+    @property
+    def theorem(self) -> Theorem | None:
+        return THEOREM_16_BONUS if self._of_theorem else None
+
+    @property
+    def coverage(self) -> Coverage:
+        theorem = self.theorem
+        return super().coverage if theorem is None else theorem.coverage(self.evidence, "run")
+
+    def _make_planner(self) -> Planner:
+        if not self._of_theorem:
+            return super()._make_planner()
+        return theorem_planner(self.problem, self.config.planner)
 
     def diagnostics(self) -> dict[str, float]:
         # The first episode of a learner that needs data is not planned.

@@ -166,8 +166,8 @@ OF_ALL_PLANS = (
 )
 #: The theorems in the setting "gp" are about rewards that are learned, and so are those of PSRL.
 OF_LEARNED_REWARDS = (Assumption("the reward is learned", "regret", _reward_not_learned),)
-#: Assumptions about optimistic plans.
-OF_OPTIMISM = (
+#: Assumptions about optimistic plans, whatever bounds the slopes of values.
+OF_OPTIMISTIC_PLANS = (
     Assumption(
         "plans are not short of optimism",
         "regret",
@@ -186,6 +186,11 @@ OF_OPTIMISM = (
         _shape_without_bound,
         ("confidence.shape",),
     ),
+    Assumption("planned values are bounded", "regret", _values_not_bounded),
+)
+#: Assumptions about optimistic plans that keep to a Lipschitz constant.
+OF_OPTIMISM = (
+    *OF_OPTIMISTIC_PLANS,
     Assumption(
         "the Lipschitz constant L is known",
         "regret",
@@ -193,7 +198,6 @@ OF_OPTIMISM = (
         ("problem.lipschitz", "problem.lipschitz_rule"),
     ),
     Assumption("plans keep to L", "regret", _lipschitz_not_kept, ("planner.envelope",)),
-    Assumption("planned values are bounded", "regret", _values_not_bounded),
 )
 #: Assumptions about posterior sampling.
 OF_SAMPLING = (

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.agents import Agent
+from kernelmdp.agents.optimality import Certificate
 from kernelmdp.confidence import Coverage
 from kernelmdp.confidence.coverage import CheckedAssumption
 from kernelmdp.experiments.data_lemmas import data_lemmas
 from kernelmdp.experiments.guarantee_checks import guarantee_checks
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun, read_run, replanned_note, replay
 from kernelmdp.experiments.safety_checks import safety_checks
+from kernelmdp.experiments.stored_certificate import stored_certificate
 from kernelmdp.theory.certificates import RegretCertificate
 from kernelmdp.theory.check import Check, at_most, not_applicable
 from kernelmdp.theory.value_lemmas import martingale, value_difference
@@ -64,6 +66,8 @@ class Audit:
         assumptions: The assumptions of the theorem about the agent, checked on the whole run.
             Empty if no theorem is about it.
         certificates: Upper bounds of the regret from the run's own data.
+        controller: How far from optimal the controller is that the run ended with; None if that is
+            not known.
         regret: The cumulative regret; NaN if the optimal value is unknown.
 
     >>> import tempfile
@@ -83,6 +87,7 @@ class Audit:
     assumptions: tuple[CheckedAssumption, ...]
     certificates: tuple[RegretCertificate, ...]
     regret: float
+    controller: Certificate | None = None
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -135,6 +140,7 @@ def audit(folder: Any) -> Audit:
         _assumptions(replayed.agent),
         certificates,
         float(np.sum(stored.columns["regret"])),
+        stored_certificate(stored, replayed),
     )
 
 

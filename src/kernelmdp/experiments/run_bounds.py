@@ -18,12 +18,14 @@ import numpy as np
 from kernelmdp.agents import GPUCRL, PSRL, Agent
 from kernelmdp.confidence.assumptions import THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4
 from kernelmdp.confidence.dual_sets import MIXTURES, SECTIONS
+from kernelmdp.confidence.noise_assumptions import THEOREM_16, THEOREM_16_BONUS
 from kernelmdp.confidence.theorem import Theorem
 from kernelmdp.domains import Box
 from kernelmdp.errors import ArgumentError
+from kernelmdp.experiments.noise_bounds import ball_curve, optimistic_curve, prior_curve
 from kernelmdp.experiments.theorem_inputs import (
     REWARD_POINTS,
-    kernel_errors,
+    compilation_drift,
     lipschitz_of,
     noise_lipschitz,
     prior_suprema_of,
@@ -101,11 +103,15 @@ def run_bound(agent: Agent) -> RunBound:
     """
     if agent.theorem is None:
         return RunBound("not covered: no theorem is about this agent")
-    coverage = agent.theorem.coverage(agent.evidence, "regret")
+    theorem, coverage = agent.theorem, agent.theorem.coverage(agent.evidence, "regret")
+    if not coverage.covered and theorem is THEOREM_1:
+        # Gaussian noise can take the place of L.
+        if THEOREM_16.coverage(agent.evidence, "regret").covered:
+            theorem, coverage = THEOREM_16, THEOREM_16.coverage(agent.evidence, "regret")
     if not coverage.covered:
         return RunBound(str(coverage))
     try:
-        bound = BOUND_RULES[agent.theorem](agent)
+        bound = BOUND_RULES[theorem](agent)
     except ArgumentError as error:  # for example, samples of the kernel are too rough
         return RunBound(f"not covered: {error}")
     return dataclasses.replace(bound, gains=functools.partial(_gains, agent))
@@ -160,6 +166,9 @@ def _rkhs_bound(agent: GPUCRL) -> RunBound:
         lipschitz *= (1 + math.sqrt(problem.mean_dimension)) / 2
     printed = (settings.regulariser, settings.gain, settings.shape) == ("paper", "maximum", "trace")
     version = "paper" if printed and _paper_assumptions_hold(agent) else "improved"
+    sharper = THEOREM_16.coverage(agent.evidence, "regret").covered
+    if version == "improved" and sharper and not agent.planner.approximate:
+        return _noise_bound(agent, lipschitz=lipschitz)
     arguments |= {"lipschitz": lipschitz, "version": version, "reward_bound": reward_bound(agent)}
     if not math.isfinite(arguments["reward_bound"]):
         arguments["reward_bound"] = None  # The theorem then uses B_R√κ with the user's norm.
@@ -179,6 +188,17 @@ def _rkhs_bound(agent: GPUCRL) -> RunBound:
     return RunBound(text, functools.partial(_theorem1, agent, arguments))
 
 
+def _noise_bound(
+    agent: Agent, *, optimism: str = "search", lipschitz: float | None = None
+) -> RunBound:
+    """Return the bound of Theorem 16 (bounded norms, Gaussian noise)."""
+    problem = agent.problem
+    at = optimistic_curve(agent, optimism=optimism, lipschitz=lipschitz)
+    searched = f"sup|R̄| is the largest of {REWARD_POINTS:,} values"
+    caveats = [searched] if problem.reward is not None and problem.horizon > 1 else []
+    return RunBound("; ".join([f"Theorem 16, {_holds(agent)}", *caveats]), at)
+
+
 def _gp_bound(agent: GPUCRL) -> RunBound:
     """Return the bound of Theorem 3 (draws of a GP)."""
     arguments = theorem_arguments(agent) | {"delta": agent.confidence.delta, "anytime": True}
@@ -187,19 +207,11 @@ def _gp_bound(agent: GPUCRL) -> RunBound:
 
 
 def _theorem1(agent: GPUCRL, arguments: dict[str, Any], episodes: int) -> Bound:
-    """Return Theorem 1's bound with the error of compiled kernels (``misspecified_beta``).
-
-    The error adds to β and to the widths. In Proposition 8 it adds twice to β.
-    """
+    """Return Theorem 1's bound with the error of compiled kernels."""
     settings: Any = agent.confidence
     dual = settings.beta == "dual"
     problem, norms = agent.problem, agent.confidence.norms
-    errors = kernel_errors(agent)
-    drift = [
-        (2 if dual else 1) * norm * math.sqrt(episodes * problem.horizon * error / noise)
-        for norm, error, noise in zip(norms, errors, regularisers_of(agent), strict=True)
-    ]
-    slack = [norm * math.sqrt(error) for norm, error in zip(norms, errors, strict=True)]
+    drift, slack = compilation_drift(agent, episodes)
     bound = theorem1(
         episodes=episodes,
         norm_reward=norms[0],
@@ -214,26 +226,31 @@ def _theorem1(agent: GPUCRL, arguments: dict[str, Any], episodes: int) -> Bound:
 
 
 def _prior_bound(agent: PSRL) -> RunBound:
-    """Return the bound of Theorem 4 (GP prior)."""
+    """Return the bound of Theorem 18 (GP prior), or of Theorem 4 for approximate plans."""
+    if not agent.planner.approximate:
+        return RunBound(f"Theorem 18, {IN_EXPECTATION}", prior_curve(agent))
     arguments = theorem_arguments(agent) | {"suprema": prior_suprema_of(agent)}
     text = f"Theorem 4, improved, {IN_EXPECTATION}"
     return RunBound(text, _bound_function(theorem4, arguments))
 
 
 def _ball_bound(agent: PSRL) -> RunBound:
-    """Return the bound of Theorem 2 (prior on a norm ball)."""
+    """Return the bound of Theorem 17 (prior on a norm ball), or of Theorem 2."""
     problem, prior = agent.problem, agent.evidence.prior
-    norms = [
+    norm_reward, norm_transition = (
         float(next(norm for norm in pair if norm is not None))
         for pair in (
             (prior.norm_reward, problem.norm_reward),
             (prior.norm_transition, problem.norm_transition),
         )
-    ]
-    max_reward = norms[0] * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
+    )
+    if not agent.planner.approximate:
+        curve = ball_curve(agent, (norm_reward, norm_transition))
+        return RunBound(f"Theorem 17, {IN_EXPECTATION}", curve)
+    max_reward = norm_reward * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
     arguments = theorem_arguments(agent) | {
-        "norm_reward": norms[0],
-        "norm_transition": norms[1],
+        "norm_reward": norm_reward,
+        "norm_transition": norm_transition,
         # Gaussian noise provides L for every truth in the ball (note B8).
         "lipschitz": noise_lipschitz(agent, max_reward),
     }
@@ -247,6 +264,8 @@ BOUND_RULES: dict[Theorem, Callable[[Any], RunBound]] = {
     THEOREM_2: _ball_bound,
     THEOREM_3: _gp_bound,
     THEOREM_4: _prior_bound,
+    THEOREM_16: _noise_bound,
+    THEOREM_16_BONUS: functools.partial(_noise_bound, optimism="bonus"),
 }
 
 
@@ -265,5 +284,6 @@ def _paper_assumptions_hold(agent: GPUCRL) -> bool:
     return normal and problem.reward is None and isinstance(problem.states, Box)
 
 
-def _holds(agent: GPUCRL) -> str:
-    return f"for all T at once with probability {1 - agent.confidence.delta:g}"
+def _holds(agent: Agent) -> str:
+    settings: Any = agent.confidence
+    return f"for all T at once with probability {1 - settings.delta:g}"

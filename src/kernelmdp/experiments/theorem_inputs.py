@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmdp.agents import GPUCRL, Agent
+from kernelmdp.agents import Agent
 from kernelmdp.mdp.noise import gaussian_slope
 from kernelmdp.theory import PriorSuprema, gain_bound, prior_suprema
 
@@ -15,7 +15,29 @@ REWARD_POINTS = 2000
 
 
 def _has_sets(agent: Agent) -> bool:
-    return isinstance(agent, GPUCRL)
+    return agent.theorem is not None and agent.theorem.has_sets
+
+
+def compilation_drift(agent: Agent, episodes: int) -> tuple[list[float], list[float]]:
+    """Bound what compiled kernels add to β and to widths (``misspecified_beta``).
+
+    Args:
+        agent: The agent, which has confidence sets.
+        episodes: The number of episodes.
+
+    Returns:
+        What is added to β, and to half-widths, of reward and transition. In Proposition 8 it adds
+        twice to β.
+    """
+    settings: Any = agent.confidence
+    norms, errors = settings.norms, kernel_errors(agent)
+    drift = [
+        (2 if settings.beta == "dual" else 1)
+        * norm
+        * math.sqrt(episodes * agent.problem.horizon * error / noise)
+        for norm, error, noise in zip(norms, errors, regularisers_of(agent), strict=True)
+    ]
+    return drift, [norm * math.sqrt(error) for norm, error in zip(norms, errors, strict=True)]
 
 
 def reward_bound(agent: Agent) -> float:
@@ -116,7 +138,7 @@ def noise_lipschitz(agent: Agent, max_reward: float) -> float:
     return gaussian_slope(2 * max_reward * (agent.problem.horizon - 1), deviation)
 
 
-def kernel_errors(agent: GPUCRL) -> list[float]:
+def kernel_errors(agent: Agent) -> list[float]:
     """Bound the error of compiled kernels, summed over outputs as β counts it.
 
     Args:
