@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.optimality import Certificate, reward_span
 from kernelmdp.agents.promise import Promise
+from kernelmdp.agents.rarely_planning import RarelyPlanning
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import ConfidenceSets, Coverage
@@ -26,7 +26,7 @@ from kernelmdp.types import ArrayLike, Key
 COVERED_ACCURACY = 1e-6
 
 
-class GPUCRL(Agent):
+class GPUCRL(RarelyPlanning):
     """GP-UCRL: optimism in the face of uncertainty (paper, Algorithm 1).
 
     For episodes l = 1, 2, …:
