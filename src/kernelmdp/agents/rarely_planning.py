@@ -61,8 +61,9 @@ class RarelyPlanning(Agent):
 
     >>> import kernelmdp as km
     >>> agent = km.GPUCRL("riverswim", replan_gain=1.0, seed=0)
-    >>> agent.learn(episodes=5, progress=False).episodes["plans"].tolist()
-    [1.0, 2.0, 3.0, 3.0, 3.0]
+    >>> plans = agent.learn(episodes=100, progress=False).episodes["plans"]
+    >>> bool(plans[-1] < 30)
+    True
     """
 
     Config: ClassVar[type[AgentConfig]] = RarelyPlanningConfig
