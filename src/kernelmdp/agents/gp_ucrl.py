@@ -11,9 +11,11 @@ from kernelmdp.agents.rarely_planning import RarelyPlanning
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.confidence.family_sets import CONTRADICTED
 from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Evidence, Theorem
-from kernelmdp.learners import LearnerRequirements
+from kernelmdp.learners import Learner, LearnerRequirements
+from kernelmdp.learners.kernel_family import KernelFamily
 from kernelmdp.mdp import MDP
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import as_float
@@ -55,6 +57,8 @@ class GPUCRL(RarelyPlanning):
 
     def plan(self, *, key: Key) -> Plan:
         self.sets, plausible = self.plausible()  # C_R,l and C_P,l, and M_l
+        if self.sets.plausible.contradicted:
+            self.totals[CONTRADICTED] = 1.0
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
     def plan_greedy(self, *, key: Key) -> Plan:
@@ -174,6 +178,10 @@ class GPUCRL(RarelyPlanning):
         bound_may_hold = self._settings_covered and math.isfinite(self.problem.lipschitz)
         named = isinstance(self.config.planner, str)
         return planner.rounded_up() if bound_may_hold and named else planner
+
+    def _make_learner(self) -> Learner:
+        learner, kernels = super()._make_learner(), self.confidence.members(self.problem)
+        return KernelFamily.of(learner, kernels) if kernels else learner
 
     def diagnostics(self) -> dict[str, float]:
         if self.sets is None:  # a first episode of random actions

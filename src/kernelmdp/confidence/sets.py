@@ -53,6 +53,20 @@ class PlausibleModel(Model):
         """
 
 
+    @property
+    def contradicted(self) -> bool:
+        """Whether the data contradict all models that the sets allow."""
+        return False
+
+    def numbers(self) -> dict[str, float]:
+        """Report numbers of the sets.
+
+        Returns:
+            One number for each of the rule's ``columns``.
+        """
+        return {}
+
+
 class Plausible(PlausibleModel):
     """All models whose means lie in the confidence sets: a centre and a width at each point z.
 

@@ -1,4 +1,4 @@
-"""The column of runs whose agents keep plans for several episodes."""
+"""Columns of some runs only: about kept plans, and about confidence sets of families."""
 
 from kernelmdp.agents import Agent
 
@@ -13,9 +13,10 @@ def plan_columns(agent: Agent) -> tuple[str, ...]:
         agent: The agent of the run.
 
     Returns:
-        The column ``plans``; nothing where every episode has a plan of its own.
+        The column ``plans`` where plans are kept, and those of the confidence sets.
     """
-    return () if agent.plans_made is None else (PLANS,)
+    plans = () if agent.plans_made is None else (PLANS,)
+    return plans + (agent.confidence.columns if hasattr(agent, "plausible") else ())
 
 
 def plan_row(agent: Agent) -> dict[str, float]:
@@ -25,6 +26,7 @@ def plan_row(agent: Agent) -> dict[str, float]:
         agent: The agent, before it learns from the episode.
 
     Returns:
-        The number of plans so far, by column.
+        The number of plans so far and numbers of the sets, by column.
     """
-    return {} if agent.plans_made is None else {PLANS: float(agent.plans_made)}
+    plans = {} if agent.plans_made is None else {PLANS: float(agent.plans_made)}
+    return plans if agent.sets is None else plans | agent.sets.plausible.numbers()

@@ -7,7 +7,7 @@ a/(e_i + a). So one decomposition gives all of them.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -189,3 +189,21 @@ def prior_factor(engine: WeightEngine) -> Float[Array, "r r"]:
         centres = engine.basis.centres
         return cholesky(gram(engine.basis.kernel, centres, centres))
     return jnp.eye(engine.root.shape[0], dtype=engine.root.dtype)
+
+
+@jit
+def log_evidence(posterior: Posterior) -> Float[Array, ""]:
+    """Compute ln p(y) for y ~ N(0, K + λ), up to a number that depends on y and λ alone.
+
+    Args:
+        posterior: The posterior, with ``has_spectrum``.
+
+    Returns:
+        ½ yᵀK(K + λ)⁻¹y/λ − ½ ln|I + K/λ|.
+    """
+    engine: Any = posterior.engines[0]
+    if isinstance(engine, TableEngine):
+        fit = jnp.sum(engine.sums**2 / (engine.precision + 1 / engine.variance)[:, None])
+    else:
+        fit = jnp.sum(jnp.linalg.solve(engine.root, engine.weights) ** 2)
+    return 0.5 * fit - posterior.information_gain
