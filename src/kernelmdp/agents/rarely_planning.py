@@ -91,11 +91,11 @@ class RarelyPlanning(Agent):
     def evidence(self) -> Evidence:
         return dataclasses.replace(super().evidence, replan_gain=self.config.replan_gain)
 
-    def restore(self, episodes: list[Episode], state: Any, best_state: Any) -> None:
+    def restore(self, episodes: list[Episode], state: object, best_state: object) -> None:
         self._stale = None  # the states between the episodes are not known
         super().restore(episodes, state, best_state)
 
-    def _take(self, episode: Episode, state: Any) -> None:
+    def _take(self, episode: Episode, state: object) -> None:
         super()._take(episode, state)
         if self._stale is not None:
             self._stale = self._advanced(self._stale, self.episode, self.state)
@@ -136,12 +136,12 @@ class RarelyPlanning(Agent):
         state = self.learner.init(self.problem, key=jax.random.key(self.seed))
         return StaleBeliefs(0, state, self._gains(state), 1)
 
-    def _gains(self, state: Any) -> tuple[float, ...]:
+    def _gains(self, state: object) -> tuple[float, ...]:
         beliefs = self.learner.beliefs(state)
         assert beliefs is not None  # kernels are fixed
         return deviation_gains(beliefs)
 
-    def _advanced(self, stale: StaleBeliefs, episode: int, state: Any) -> StaleBeliefs:
+    def _advanced(self, stale: StaleBeliefs, episode: int, state: object) -> StaleBeliefs:
         # Random actions of a first episode are no plan to keep.
         unplanned = stale.episode == 0 and self.first_episode != "prior"
         # In the setting "gp", the slack 1/k² of the episode k of a plan must shrink.

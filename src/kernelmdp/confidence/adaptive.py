@@ -13,7 +13,7 @@ from kernelmdp.confidence.family_assumptions import family_theorem
 from kernelmdp.confidence.family_sets import COLUMNS
 from kernelmdp.confidence.theorem import Theorem
 from kernelmdp.errors import ArgumentError
-from kernelmdp.kernels import Kernel, OutputKernel, as_kernel, as_output_kernel
+from kernelmdp.kernels import Kernel, KernelBase, OutputKernel, as_kernel, as_output_kernel
 from kernelmdp.mdp import Problem
 from kernelmdp.numerics.checks import positive_number
 
@@ -55,7 +55,12 @@ class AdaptiveConfidence(Confidence):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fixed = {"setting": "rkhs", "beta": "dual", "gain": "realised", "regulariser": "noise"}
+        fixed: dict[str, Any] = {
+            "setting": "rkhs",
+            "beta": "dual",
+            "gain": "realised",
+            "regulariser": "noise",
+        }
         fixed |= {"scale": 1.0, "margin": 0.0, "split": True, "divide": True}
         for name, value in fixed.items():
             if getattr(self, name) != value:
@@ -137,7 +142,7 @@ class AdaptiveConfidence(Confidence):
         return [(*reward, *state) for reward, state in pairs]
 
 
-def stretched(kernel: Kernel | OutputKernel, factor: float) -> Any:
+def stretched(kernel: KernelBase, factor: float) -> Any:
     """Multiply all lengthscales of a kernel.
 
     Args:

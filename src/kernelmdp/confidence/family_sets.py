@@ -17,7 +17,6 @@ from kernelmdp.mdp import Noise, Prediction
 from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.numerics.tracing import as_float
 
-
 #: Columns for the numbers of members that data allow.
 COLUMNS = ("members_reward", "members_transition")
 #: The name of the sum that says whether data contradicted all members, among an agent's sums.
@@ -133,16 +132,21 @@ def family_sets(
         largest[role] = float(np.max(betas[allowed[role], 0]))
         for i in range(len(members)):
             choices[i][role] = posteriors[i], tuple(jnp.asarray(beta) for beta in betas[i])
-            slacks[i][f"slack_{role}"] = jnp.asarray(norms[i] * np.sqrt(errors[i]))
+            slacks[i][role] = jnp.asarray(norms[i] * np.sqrt(errors[i]))
     zero = jnp.zeros(())
     sets = [
         Plausible(
-            **{"beliefs": beliefs, "beta_reward": zero, "beta_transition": zero}
-            | {"slack_reward": zero, "slack_transition": zero} | slack,
-            net=None, shape=confidence.shape, reward_range=EVERYTHING,
+            beliefs=beliefs,
+            beta_reward=zero,
+            beta_transition=zero,
+            slack_reward=slack.get("reward", zero),
+            slack_transition=slack.get("transition", zero),
+            net=None,
+            shape=confidence.shape,
+            reward_range=EVERYTHING,
         )
         for beliefs, slack in zip(members, slacks, strict=True)
-    ]  # fmt: skip
+    ]
     union = UnionOfMembers(
         best,
         jnp.asarray(largest["reward"]),

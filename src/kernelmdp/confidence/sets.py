@@ -52,7 +52,6 @@ class PlausibleModel(Model):
             The family.
         """
 
-
     @property
     def contradicted(self) -> bool:
         """Whether the data contradict all models that the sets allow."""

@@ -18,7 +18,7 @@ from kernelmdp.learners.fixed_kernels import FixedKernels, FixedState
 from kernelmdp.learners.learner import Learner
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import jit, replace_fields
-from kernelmdp.types import Key
+from kernelmdp.types import ArrayLike, Key
 
 #: Error of compiled kernels as a share of λ. Where members are compared, it counts times the number
 #: of rows. With 1e-7 it is small for a few thousand rows, and ranks stay below twice the usual.
@@ -82,7 +82,8 @@ class KernelFamily(FixedKernels):
         if learner.name != cls.name:
             expected = "another than 'adaptive' unless kernels are fixed"
             raise ArgumentError("confidence", expected, f"the learner {learner.name!r}")
-        fields = {each.name: getattr(learner, each.name) for each in dataclasses.fields(FixedKernels)}
+        names = [each.name for each in dataclasses.fields(FixedKernels)]
+        fields = {name: getattr(learner, name) for name in names}
         return cls(**fields | {"kernels": tuple(kernels), "accuracy": ACCURACY})
 
     def init(self, problem: Problem, *, key: Key) -> FamilyState:
@@ -120,7 +121,7 @@ class KernelFamily(FixedKernels):
             confidence,
             family.members,
             state.beliefs,
-            squared_lengths=np.asarray(family.squared_lengths),
+            squared_lengths=np.asarray(family.squared_lengths).tolist(),
             reward_noise=problem.reward_noise,
             transition_noise=problem.transition_noise,
         )
@@ -138,7 +139,9 @@ def _require_certified(role: str, posterior: Posterior) -> None:
 
 
 @jit
-def _squared_lengths(beliefs: Beliefs, points: Any, rewards: Any, outcomes: Any) -> Array:
+def _squared_lengths(
+    beliefs: Beliefs, points: ArrayLike, rewards: ArrayLike, outcomes: ArrayLike
+) -> Array:
     residuals = (jnp.asarray(outcomes) - beliefs.offset(jnp.asarray(points))) / beliefs.scale
     state = jnp.sum(residuals**2) / jnp.min(beliefs.transition.regularisers)
     if not beliefs.reward.learned:

@@ -54,7 +54,7 @@ def advanced(
     stale: StaleBeliefs,
     *,
     episode: int,
-    state: Any,
+    state: object,
     gains: tuple[float, ...],
     allowed: float,
     doubles: bool,
