@@ -11,6 +11,7 @@ of a run, at 400 points, and the right member was never eliminated.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import time
@@ -33,7 +34,7 @@ def farthest(lengthscale: float) -> float:
 
 def settings_of(name: str, right: dict) -> dict:
     if name == "adaptive":
-        family = [(f"se({lengthscale})", NORMS[-1]) for lengthscale in LENGTHSCALES]
+        family = [(f"se({lengthscale})", norm) for lengthscale in LENGTHSCALES for norm in NORMS]
         sets = AdaptiveConfidence(reward_family=family, transition_family=family)
         return {"confidence": sets}
     lengthscales = {role: member[0] for role, member in right.items()}
@@ -50,6 +51,12 @@ def settings_of(name: str, right: dict) -> dict:
     return {"confidence": made} | (kernels if name.endswith("wrong") else {})
 
 
+def members_of(right: dict) -> list[int]:
+    """The numbers of the right members."""
+    number = {pair: i for i, pair in enumerate(itertools.product(LENGTHSCALES, NORMS))}
+    return [number[tuple(right[role])] for role in right]
+
+
 def measure(name: str, seed: int, episodes: int) -> dict:
     environment, right = truth(seed)
     agent = km.GPUCRL(environment, seed=seed, replan_gain=REPLAN_GAIN, **settings_of(name, right))
@@ -57,9 +64,8 @@ def measure(name: str, seed: int, episodes: int) -> dict:
 
     def note(agent: km.GPUCRL, row: dict) -> None:
         if name == "adaptive":
-            allowed = np.asarray(agent.sets.plausible.allowed)
-            member = [LENGTHSCALES.index(right[role][0]) for role in ("reward", "transition")]
-            eliminated.append(not all(allowed[i, member[i]] for i in range(2)))
+            survives = [agent.state.sets[role].survives for role in right]
+            eliminated.append(not all(map(np.take, survives, members_of(right))))
 
     begin = time.perf_counter()
     table = agent.learn(episodes, callback=note, progress=False).episodes
@@ -100,11 +106,11 @@ def report(path: pathlib.Path) -> None:
             f"{name:17} {len(seeds)} truths: regret {regrets.mean():.1f}, covered {covered}, "
             f"claimed {sum(runs[seed]['claimed'] for seed in seeds)}; adaptive is {middle:.2f} "
             f"times in the median, {low:.2f} to {high:.2f}, above 3 on {int(np.sum(ratios > 3))}; "
-            f"sums {sum(adaptive[s]['regret'][-1] for s in seeds) / regrets.sum():.2f}"
+            f"sums {own.sum() / regrets.sum():.2f}"
         )
     lost = sum(row["right_eliminated"] for row in adaptive.values())
     members = np.array([row["members"] for row in adaptive.values()])
-    print(f"the right member was eliminated in {lost} runs; left over {members.mean(axis=0)} of 4")
+    print(f"the right member was eliminated in {lost} runs; left over {members.mean(axis=0)} of 16")
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from kernelmdp.confidence.family_sets import CONTRADICTED
 from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.learners import Learner, LearnerRequirements
-from kernelmdp.learners.kernel_family import KernelFamily
+from kernelmdp.learners.kernel_ladder import KernelLadder
 from kernelmdp.mdp import MDP
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import as_float
@@ -59,6 +59,7 @@ class GPUCRL(RarelyPlanning):
         self.sets, plausible = self.plausible()  # C_R,l and C_P,l, and M_l
         if self.sets.plausible.contradicted:
             self.totals[CONTRADICTED] = 1.0
+        plausible = self.learner.hopeful(self.state, self.sets, plausible)
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
     def plan_greedy(self, *, key: Key) -> Plan:
@@ -180,8 +181,9 @@ class GPUCRL(RarelyPlanning):
         return planner.rounded_up() if bound_may_hold and named else planner
 
     def _make_learner(self) -> Learner:
-        learner, kernels = super()._make_learner(), self.confidence.members(self.problem)
-        return KernelFamily.of(learner, kernels) if kernels else learner
+        learner, rule = super()._make_learner(), self.confidence
+        kernels = rule.members(self.problem)
+        return KernelLadder.of(learner, rule, kernels) if kernels else learner  # type: ignore[arg-type]
 
     def diagnostics(self) -> dict[str, float]:
         if self.sets is None:  # a first episode of random actions

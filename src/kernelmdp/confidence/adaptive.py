@@ -10,15 +10,12 @@ import numpy as np
 
 from kernelmdp.confidence.confidence_settings import PRESETS, Confidence
 from kernelmdp.confidence.family_assumptions import family_theorem
-from kernelmdp.confidence.family_sets import COLUMNS
+from kernelmdp.confidence.family_sets import COLUMNS, Member
 from kernelmdp.confidence.theorem import Theorem
 from kernelmdp.errors import ArgumentError
 from kernelmdp.kernels import Kernel, KernelBase, OutputKernel, as_kernel, as_output_kernel
 from kernelmdp.mdp import Problem
 from kernelmdp.numerics.checks import positive_number
-
-#: A kernel as text, and a bound of the norm of functions in its RKHS.
-Member = tuple[str, float]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,17 +23,19 @@ class AdaptiveConfidence(Confidence):
     """Confidence sets that hold for any truth in a family of kernels and norms.
 
     A plausible model lies in the set of some member that data do not contradict. δ is not divided
-    between members. For one kernel, the set of a larger norm contains that of a smaller one. So a
-    kernel needs one norm, the largest that you think possible.
+    between members.
+
+    Plans are optimistic within one member for reward and one for transition. They take turns, such
+    that the sums of the half-widths of their sets stay balanced. Claims are about all members.
 
     Attributes:
+        beta: "dual".
         reward_family: Pairs (kernel, norm) for the mean reward. None makes the family from the
             problem's kernel.
         transition_family: The same for the scaled residuals of the transition.
         lengthscales: Factors of the lengthscales of the problem's kernels, if no family is given.
             The default spans a factor of 8 around the problem's own.
-        norm_factor: The largest norm there, as a multiple of the norm that the problem suggests.
-            With the default, the norm may be unknown by a factor of 8 around half of it.
+        norm_factors: Norms there, as multiples of the norm that the problem suggests.
 
     >>> import kernelmdp as km
     >>> agent = km.GPUCRL("rkhs", confidence="adaptive", seed=0)
@@ -51,7 +50,7 @@ class AdaptiveConfidence(Confidence):
     reward_family: Sequence[Any] | None = None
     transition_family: Sequence[Any] | None = None
     lengthscales: Sequence[float] = (0.5, 1.0, 2.0, 4.0)
-    norm_factor: float = 4.0
+    norm_factors: Sequence[float] = (0.5, 1.0, 2.0, 4.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,39 +66,45 @@ class AdaptiveConfidence(Confidence):
                 raise ArgumentError(name, f"{value!r} for a family", getattr(self, name))
         if self.shape not in ("lmax", "trace"):
             raise ArgumentError("shape", "'lmax' or 'trace' for a family", self.shape)
-        positive_number("norm_factor", self.norm_factor)
-        factors = tuple(positive_number("lengthscales", factor) for factor in self.lengthscales)
-        object.__setattr__(self, "lengthscales", factors)
+        for name in ("lengthscales", "norm_factors"):
+            factors = tuple(positive_number(name, factor) for factor in getattr(self, name))
+            object.__setattr__(self, name, factors)
         for name in ("reward_family", "transition_family"):
             family = getattr(self, name)
             if family is not None:
                 object.__setattr__(self, name, _checked_family(name, family))
 
-    def member_norms(self, role: str) -> list[float]:
-        """Return the norm bound of each member.
+    def family(self, role: str) -> list[Member]:
+        """List the members for one role.
 
         Args:
             role: "reward" or "transition".
 
         Returns:
-            The bounds, one for each of ``members``.
+            The members; their kernels are numbered as in ``members``.
         """
-        column = 1 if role == "reward" else 3
-        return [member[column] for member in self._padded()]
+        texts = self._kernels(role)
+        pairs = getattr(self, f"{role}_family") or ()
+        return [Member(texts.index(text), norm) for text, norm in pairs]
 
     def members(self, problem: Problem) -> list[tuple[Kernel, OutputKernel]]:
-        """Make the kernels of the members.
+        """Make the different kernels of the family.
 
         Args:
             problem: The problem that is learned.
 
         Returns:
-            Kernels of reward and transition. The shorter family is repeated at its end.
+            Kernels of reward and transition. The shorter list is repeated at its end.
         """
-        m = problem.mean_dimension
+        m, rewards, states = (
+            problem.mean_dimension, self._kernels("reward"), self._kernels("transition")
+        )  # fmt: skip
+        count = max(len(rewards), len(states))
         return [
             (as_kernel("reward_family", reward), as_output_kernel("transition_family", state, m))
-            for reward, _, state, _ in self._padded()
+            for reward, state in zip(
+                _repeated(rewards, count), _repeated(states, count), strict=True
+            )
         ]
 
     def for_problem(self, problem: Problem) -> "AdaptiveConfidence":
@@ -108,9 +113,11 @@ class AdaptiveConfidence(Confidence):
         for (role, kernel), assumed in zip(kernels.items(), problem.assumed_norms, strict=True):
             if getattr(self, f"{role}_family") is None:
                 known = getattr(problem, f"norm_{role}")
-                norm = self.norm_factor * (assumed if known is None else known)
+                norm = assumed if known is None else known
                 scaled = [str(stretched(kernel, factor)) for factor in self.lengthscales]
-                changes[f"{role}_family"] = tuple((text, norm) for text in scaled)
+                changes[f"{role}_family"] = tuple(
+                    (text, norm * factor) for text in scaled for factor in self.norm_factors
+                )
         return dataclasses.replace(self, **changes)
 
     def bounded(self, problem: Problem) -> Problem:
@@ -135,11 +142,8 @@ class AdaptiveConfidence(Confidence):
     def theorem(self) -> Theorem:
         return family_theorem(self.reward_family, self.transition_family)
 
-    def _padded(self) -> list[tuple[str, float, str, float]]:
-        rewards, states = list(self.reward_family or ()), list(self.transition_family or ())
-        count = max(len(rewards), len(states))
-        pairs = zip(_repeated(rewards, count), _repeated(states, count), strict=True)
-        return [(*reward, *state) for reward, state in pairs]
+    def _kernels(self, role: str) -> list[str]:
+        return list(dict.fromkeys(text for text, _ in getattr(self, f"{role}_family") or ()))
 
 
 def stretched(kernel: KernelBase, factor: float) -> Any:
@@ -169,11 +173,11 @@ def stretched(kernel: KernelBase, factor: float) -> Any:
     return jax.tree.unflatten(structure, changed)
 
 
-def _repeated(family: list[Member], count: int) -> list[Member]:
-    return family + family[-1:] * (count - len(family))
+def _repeated(texts: list[str], count: int) -> list[str]:
+    return texts + texts[-1:] * (count - len(texts))
 
 
-def _checked_family(name: str, family: Sequence[Any]) -> tuple[Member, ...]:
+def _checked_family(name: str, family: Sequence[Any]) -> tuple[tuple[str, float], ...]:
     """Pairs of text and norm."""
     members = []
     for pair in family:

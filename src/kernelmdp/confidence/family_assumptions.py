@@ -41,7 +41,7 @@ OF_FAMILY = (
         _outside_the_family,
         (
             *("confidence.reward_family", "confidence.transition_family"),
-            *("confidence.lengthscales", "confidence.norm_factor"),
+            *("confidence.lengthscales", "confidence.norm_factors"),
         ),
     ),
     Assumption("the data allow a member of the family", "sets", _all_contradicted),
@@ -59,6 +59,13 @@ ASSUMPTIONS = (
 )
 
 
+def _family_text(family: Any) -> str:
+    largest = dict[str, float]()
+    for text, norm in family:
+        largest[text] = max(norm, largest.get(text, 0.0))
+    return " or ".join(f"{text} up to norm {norm:g}" for text, norm in largest.items())
+
+
 @functools.cache
 def _named(name: str) -> Theorem:
     return Theorem(name, ASSUMPTIONS, has_sets=True)
@@ -74,11 +81,11 @@ def family_theorem(reward: Any = None, transition: Any = None) -> Theorem:
     Returns:
         The theorem.
 
-    >>> family_theorem([("se(0.5)", 2.0)], [("linear", 1.0)]).name
-    'Theorem 11, for any truth in the family (reward: se(0.5) up to norm 2; transition: linear up to norm 1)'
+    >>> family_theorem([("se(0.5)", 2.0), ("se(0.5)", 4.0)]).name
+    'Theorem 11, for any truth in the family (reward: se(0.5) up to norm 4)'
     """
     texts = [
-        f"{role}: " + " or ".join(f"{text} up to norm {norm:g}" for text, norm in family)
+        f"{role}: {_family_text(family)}"
         for role, family in (("reward", reward), ("transition", transition))
         if family
     ]

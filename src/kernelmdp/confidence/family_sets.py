@@ -1,7 +1,7 @@
 """The confidence sets of a family of kernels: the union over the members that data allow."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,18 +9,116 @@ from jaxtyping import Array, Bool, Float
 
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.dual_sets import MULTIPLIERS, Intersection, intersection
-from kernelmdp.confidence.family_betas import FamilyBetas, family_betas
-from kernelmdp.confidence.sets import EVERYTHING, ConfidenceSets, Plausible, PlausibleModel
-from kernelmdp.confidence.theorem import Evidence
+from kernelmdp.confidence.family_betas import family_betas
+from kernelmdp.confidence.sets import EVERYTHING, Plausible, PlausibleModel
+from kernelmdp.gp import Posterior
 from kernelmdp.gp.regularisation import with_regularisers
-from kernelmdp.mdp import Noise, Prediction
-from kernelmdp.numerics.modules import replace_fields
+from kernelmdp.mdp import Prediction
+from kernelmdp.numerics.modules import Module, replace_fields
 from kernelmdp.numerics.tracing import as_float
 
 #: Columns for the numbers of members that data allow.
 COLUMNS = ("members_reward", "members_transition")
 #: The name of the sum that says whether data contradicted all members, among an agent's sums.
 CONTRADICTED = "contradicted"
+
+
+class Member(NamedTuple):
+    """A member of a family.
+
+    Attributes:
+        kernel: The number of its kernel among those of the family.
+        norm: A bound of the norm of functions.
+    """
+
+    kernel: int
+    norm: float
+
+
+class RoleSets(Module):
+    """The sets of all members, for the reward or for the transition.
+
+    Attributes:
+        posteriors: For each kernel, the posteriors for all regularisers.
+        betas: β of each member and regulariser.
+        survives: Whether the data allow each member. If they contradict all, all are kept.
+        slacks: What the error of a compiled kernel adds to the half-width of each member.
+        contradicted: Whether the data contradict all members.
+    """
+
+    posteriors: tuple[tuple[Posterior, ...], ...]
+    betas: Float[np.ndarray, "n k"]
+    survives: Bool[np.ndarray, " n"]
+    slacks: Float[np.ndarray, " n"]
+    contradicted: bool
+
+
+def role_sets(
+    posteriors: Sequence[Posterior],
+    members: Sequence[Member],
+    *,
+    squared_length: float,
+    deviation: float,
+    log_odds: float,
+) -> RoleSets:
+    """Build the sets of all members for one role.
+
+    Args:
+        posteriors: The posterior of each kernel, from the same data.
+        members: The members.
+        squared_length: |y|²/λ.
+        deviation: The sub-Gaussian proxy σ of the noise.
+        log_odds: ln(share/δ).
+
+    Returns:
+        The sets.
+    """
+    changed, spectra = zip(*(with_regularisers(p, MULTIPLIERS) for p in posteriors), strict=True)
+    regulariser = float(np.min(np.asarray(posteriors[0].regularisers)))
+    errors = [float(p.error) for p in posteriors]
+    count = as_float(posteriors[0].count)
+    numbers = family_betas(
+        tuple(spectra),
+        kernels=tuple(member.kernel for member in members),
+        norm_bounds=tuple(member.norm for member in members),
+        missed=jnp.asarray([count * error / regulariser for error in errors]),
+        squared_length=jnp.asarray(squared_length),
+        variance_proxy=deviation**2 / regulariser,
+        log_odds=log_odds,
+    )
+    survives = np.asarray(numbers.survives)
+    return RoleSets(
+        tuple(map(tuple, changed)),
+        np.asarray(numbers.betas),
+        survives if survives.any() else np.ones(len(members), bool),
+        np.array([member.norm * np.sqrt(errors[member.kernel]) for member in members]),
+        not survives.any(),
+    )
+
+
+def half_widths(
+    sets: RoleSets, members: Sequence[Member], points: Float[Array, "n d"]
+) -> np.ndarray:
+    """Compute the half-widths of all members at points, the least over regularisers.
+
+    Args:
+        sets: The sets.
+        members: The members.
+        points: z = (s, a), (n, d).
+
+    Returns:
+        Half-widths, (members, n). For several outputs, with the largest standard deviation.
+    """
+    deviations = [
+        np.stack([np.asarray(p.predict(points)[1]).reshape(len(points), -1).max(1) for p in group])
+        for group in sets.posteriors
+    ]
+    return np.stack(
+        [
+            np.min(beta[:, None] * deviations[member.kernel], axis=0) + slack
+            for member, beta, slack in zip(members, sets.betas, sets.slacks, strict=True)
+        ]
+    )
 
 
 class UnionOfMembers(PlausibleModel):
@@ -30,11 +128,12 @@ class UnionOfMembers(PlausibleModel):
     around the member with the largest ball contains all others.
 
     Attributes:
-        beliefs: The beliefs of the member that explains the data best.
+        beliefs: The beliefs that stand for the family where one kernel is needed.
         beta_reward: The largest β_R of the members that data allow, for their own regulariser.
         beta_transition: The largest β_P.
-        members: The sets of the members.
-        allowed: Whether data allow each member: a row for the reward, and one for the transition.
+        sets: For every kernel, the set of its largest member that data allow.
+        allowed: Whether there is one: a row for the reward, and one for the transition.
+        counts: The numbers of members that data allow, for reward and transition.
         empty: Whether data contradict all members, for the reward or for the transition.
             The union is then over all of them, and nothing is claimed.
     """
@@ -42,8 +141,9 @@ class UnionOfMembers(PlausibleModel):
     beliefs: Beliefs
     beta_reward: Any
     beta_transition: Any
-    members: tuple[Intersection, ...]
+    sets: tuple[Intersection, ...]
     allowed: Bool[Array, "2 n"]
+    counts: Float[Array, "2"]
     empty: Any
 
     @property
@@ -51,14 +151,13 @@ class UnionOfMembers(PlausibleModel):
         return bool(self.empty)
 
     def within(self, reward_range: tuple[Any, Any]) -> "UnionOfMembers":
-        members = tuple(member.within(reward_range) for member in self.members)
-        return replace_fields(self, members=members)
+        return replace_fields(self, sets=tuple(each.within(reward_range) for each in self.sets))
 
     def numbers(self) -> dict[str, float]:
-        return dict(zip(COLUMNS, np.sum(self.allowed, axis=1, dtype=float), strict=True))
+        return dict(zip(COLUMNS, np.asarray(self.counts, float).tolist(), strict=True))
 
     def __call__(self, points: Float[Array, "n d"]) -> Prediction:
-        predictions = [member(points) for member in self.members]
+        predictions = [each(points) for each in self.sets]
         rewards = jnp.stack([p.reward for p in predictions])
         widths = jnp.stack([p.reward_width for p in predictions])
         reward, reward_width = _joined(rewards, widths, self.allowed[0][:, None])
@@ -83,108 +182,91 @@ def _joined(centres: Array, widths: Array, allowed: Array) -> tuple[Array, Array
     return (low + high) / 2, (high - low) / 2
 
 
-def family_sets(
-    confidence: Any,
-    members: Sequence[Beliefs],
-    best: Beliefs,
-    *,
-    squared_lengths: Sequence[Any],
-    reward_noise: Noise,
-    transition_noise: Noise,
-) -> ConfidenceSets:
-    """Build the sets of a family.
+def set_of_members(
+    beliefs: Beliefs,
+    sets: dict[str, RoleSets],
+    members: dict[str, Sequence[Member]],
+    chosen: dict[str, int],
+    shape: str,
+) -> Intersection:
+    """Make the set of one member for each role, intersected over regularisers.
 
     Args:
-        confidence: The rule, an ``AdaptiveConfidence`` for the problem.
-        members: The beliefs of each member, from the same data.
-        best: The beliefs that stand for the family where one kernel is needed.
-        squared_lengths: |y|²/λ for rewards and for transitions.
-        reward_noise: Noise of rewards.
-        transition_noise: Noise of next states, in units of the state.
+        beliefs: Any beliefs of the family.
+        sets: The sets of all members, by role.
+        members: The members, by role.
+        chosen: The number of the member, by role.
+        shape: The shape of the set of next states.
 
     Returns:
-        The sets.
+        The set.
     """
-    outputs, scale = best.transition.outputs, np.asarray(best.scale, float)
-    noises = {
-        "reward": reward_noise.sub_gaussian_proxies(1),
-        "transition": transition_noise.sub_gaussian_proxies(outputs) / scale,
-    }
-    roles = tuple(best.learned)
-    log_odds = float(np.log((1.0 + len(roles)) / confidence.delta))
-    choices: list[dict[str, Any]] = [{} for _ in members]
-    slacks: list[dict[str, Any]] = [{} for _ in members]
-    allowed = {role: np.ones(len(members), bool) for role in noises}
-    largest = dict.fromkeys(noises, 0.0)
-    contradicted = False
-    for role in roles:
-        norms = np.asarray(confidence.member_norms(role), float)
-        numbers, posteriors, errors = _role_numbers(
-            [beliefs.learned[role] for beliefs in members],
-            norms=norms,
-            squared_length=squared_lengths[int(role == "transition")],
-            deviation=float(np.max(noises[role])),
-            log_odds=log_odds,
-        )
-        survives, betas = np.asarray(numbers.survives), np.asarray(numbers.betas)
-        contradicted |= not survives.any()
-        allowed[role] = survives if survives.any() else np.ones(len(members), bool)
-        largest[role] = float(np.max(betas[allowed[role], 0]))
-        for i in range(len(members)):
-            choices[i][role] = posteriors[i], tuple(jnp.asarray(beta) for beta in betas[i])
-            slacks[i][role] = jnp.asarray(norms[i] * np.sqrt(errors[i]))
     zero = jnp.zeros(())
-    sets = [
-        Plausible(
-            beliefs=beliefs,
-            beta_reward=zero,
-            beta_transition=zero,
-            slack_reward=slack.get("reward", zero),
-            slack_transition=slack.get("transition", zero),
-            net=None,
-            shape=confidence.shape,
-            reward_range=EVERYTHING,
-        )
-        for beliefs, slack in zip(members, slacks, strict=True)
-    ]
-    union = UnionOfMembers(
-        best,
-        jnp.asarray(largest["reward"]),
-        jnp.asarray(largest["transition"]),
-        tuple(map(intersection, sets, choices)),
-        jnp.asarray(np.stack([allowed["reward"], allowed["transition"]])),
-        jnp.asarray(contradicted),
+    choices, slacks = dict[str, Any](), {"reward": zero, "transition": zero}
+    for role, role_set in sets.items():
+        number = chosen[role]
+        posteriors = role_set.posteriors[members[role][number].kernel]
+        choices[role] = list(posteriors), tuple(map(jnp.asarray, role_set.betas[number]))
+        slacks[role] = jnp.asarray(role_set.slacks[number])
+    plain = Plausible(
+        beliefs=beliefs,
+        beta_reward=zero,
+        beta_transition=zero,
+        slack_reward=slacks["reward"],
+        slack_transition=slacks["transition"],
+        net=None,
+        shape=shape,
+        reward_range=EVERYTHING,
     )
-    evidence = Evidence(
-        confidence=confidence,
-        reward_known=best.reward_known,
-        beliefs=best,
-        reward_noise=reward_noise,
-        transition_noise=transition_noise,
-        totals={CONTRADICTED: float(contradicted)},
-    )
-    return ConfidenceSets(union, confidence.theorem.coverage(evidence, "sets"))
+    return intersection(plain, choices)
 
 
-def _role_numbers(
-    posteriors: Sequence[Any],
-    *,
-    norms: np.ndarray,
-    squared_length: Any,
-    deviation: float,
-    log_odds: float,
-) -> tuple[FamilyBetas, list[list[Any]], list[float]]:
-    """β and survivors for reward or transition, and each member's posteriors for all α."""
-    changed, spectra = zip(*(with_regularisers(p, MULTIPLIERS) for p in posteriors), strict=True)
-    regulariser = float(np.min(np.asarray(posteriors[0].regularisers)))
-    errors = [float(p.error) for p in posteriors]
-    count = as_float(posteriors[0].count)
-    numbers = family_betas(
-        tuple(spectra),
-        norm_bounds=jnp.asarray(norms),
-        missed=jnp.asarray([count * error / regulariser for error in errors]),
-        squared_length=jnp.asarray(squared_length),
-        variance_proxy=deviation**2 / regulariser,
-        log_odds=log_odds,
+def union_of_members(
+    beliefs: Beliefs,
+    sets: dict[str, RoleSets],
+    members: dict[str, Sequence[Member]],
+    shape: str,
+) -> UnionOfMembers:
+    """Make the union over all members that data allow.
+
+    For one kernel, the set of a larger norm contains that of a smaller one. So the largest norm
+    stands for each kernel.
+
+    Args:
+        beliefs: The beliefs that stand for the family.
+        sets: The sets of all members, by role.
+        members: The members, by role.
+        shape: The shape of the set of next states.
+
+    Returns:
+        The union.
+    """
+    count = max(len(role_set.posteriors) for role_set in sets.values())
+    largest = {role: np.zeros(count, int) for role in sets}
+    allowed, counts = np.ones((2, count), bool), np.zeros(2)
+    betas = {"reward": 0.0, "transition": 0.0}
+    for role, role_set in sets.items():
+        for kernel in range(count):
+            of_kernel = [i for i, member in enumerate(members[role]) if member.kernel == kernel]
+            left = [i for i in of_kernel if role_set.survives[i]]
+            row = int(role == "transition")
+            allowed[row, kernel] = bool(left)
+            best = max(left or of_kernel or [0], key=lambda i: members[role][i].norm)  # noqa: B023
+            largest[role][kernel] = best
+            if left:
+                betas[role] = max(betas[role], float(role_set.betas[best, 0]))
+        counts[int(role == "transition")] = role_set.survives.sum()
+    return UnionOfMembers(
+        beliefs,
+        jnp.asarray(betas["reward"]),
+        jnp.asarray(betas["transition"]),
+        tuple(
+            set_of_members(
+                beliefs, sets, members, {role: int(largest[role][kernel]) for role in sets}, shape
+            )
+            for kernel in range(count)
+        ),
+        jnp.asarray(allowed),
+        jnp.asarray(counts),
+        jnp.asarray(any(role_set.contradicted for role_set in sets.values())),
     )
-    return numbers, list(changed), errors
