@@ -93,9 +93,8 @@ def report(path: pathlib.Path) -> None:
         if not seeds:
             continue
         regrets = np.array([runs[seed]["regret"][-1] for seed in seeds])
-        ratios = np.array(
-            [adaptive[seed]["regret"][-1] / runs[seed]["regret"][-1] for seed in seeds]
-        )
+        own = np.array([adaptive[seed]["regret"][-1] for seed in seeds])
+        ratios = own / regrets
         covered = sum(runs[seed]["covered"] for seed in seeds)
         low, middle, high = np.quantile(ratios, (0.0, 0.5, 1.0))
         print(

@@ -55,6 +55,10 @@ class RarelyPlanning(Agent):
     Which plan is kept follows from the episodes alone. An agent that was loaded finds it by
     learning from them again.
 
+    Args:
+        task: As for ``Agent``.
+        **settings: As for ``Agent``.
+
     Attributes:
         Config: ``RarelyPlanningConfig``.
         config: The settings.

@@ -44,6 +44,7 @@ class AdaptiveConfidence(Confidence):
     """
 
     preset: ClassVar[str] = "adaptive"
+    plans_in_sets: ClassVar[bool] = False
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
     beta: str = "dual"
@@ -128,7 +129,14 @@ class AdaptiveConfidence(Confidence):
 
         Returns:
             The problem as an agent sees it that knows the family alone.
+
+        Raises:
+            ArgumentError: If the problem has constraints.
         """
+        if problem.constraints:
+            raise ArgumentError(
+                "confidence", "another than 'adaptive' with constraints", "a family"
+            )
         changes: dict[str, Any] = {"norm_reward": None, "norm_transition": None}
         if problem.reward is None and problem.reward_bounds is None:
             level = max(

@@ -16,6 +16,7 @@ from kernelmdp.gp.regularisation import with_regularisers
 from kernelmdp.mdp import Prediction
 from kernelmdp.numerics.modules import Module, replace_fields
 from kernelmdp.numerics.tracing import as_float
+from kernelmdp.types import AnyArray
 
 #: Columns for the numbers of members that data allow.
 COLUMNS = ("members_reward", "members_transition")
@@ -96,9 +97,7 @@ def role_sets(
     )
 
 
-def half_widths(
-    sets: RoleSets, members: Sequence[Member], points: Float[Array, "n d"]
-) -> np.ndarray:
+def half_widths(sets: RoleSets, members: Sequence[Member], points: AnyArray) -> np.ndarray:
     """Compute the half-widths of all members at points, the least over regularisers.
 
     Args:
@@ -162,17 +161,17 @@ class UnionOfMembers(PlausibleModel):
         widths = jnp.stack([p.reward_width for p in predictions])
         reward, reward_width = _joined(rewards, widths, self.allowed[0][:, None])
         scale = self.beliefs.scale.astype(points.dtype)
-        states = jnp.stack([p.state for p in predictions]) / scale
+        states = jnp.stack([p.state / scale[None, :] for p in predictions])
         radii = jnp.stack([p.radius for p in predictions])
         if scale.shape[0] == 1:
             state, radius = _joined(states[:, :, 0], radii, self.allowed[1][:, None])
-            return Prediction(reward, state[:, None] * scale, reward_width, radius=radius)
+            return Prediction(reward, state[:, None] * scale[None, :], reward_width, radius=radius)
         radii = jnp.where(self.allowed[1][:, None], radii, -jnp.inf)
         largest, rows = jnp.argmax(radii, axis=0), jnp.arange(points.shape[0])
         centre = states[largest, rows]
         apart = jnp.linalg.norm(states - centre[None], axis=2)
         radius = jnp.max(radii + apart, axis=0)
-        return Prediction(reward, centre * scale, reward_width, radius=radius)
+        return Prediction(reward, centre * scale[None, :], reward_width, radius=radius)
 
 
 def _joined(centres: Array, widths: Array, allowed: Array) -> tuple[Array, Array]:
@@ -182,25 +181,14 @@ def _joined(centres: Array, widths: Array, allowed: Array) -> tuple[Array, Array
     return (low + high) / 2, (high - low) / 2
 
 
-def set_of_members(
+def _set_of_members(
     beliefs: Beliefs,
     sets: dict[str, RoleSets],
     members: dict[str, Sequence[Member]],
     chosen: dict[str, int],
     shape: str,
 ) -> Intersection:
-    """Make the set of one member for each role, intersected over regularisers.
-
-    Args:
-        beliefs: Any beliefs of the family.
-        sets: The sets of all members, by role.
-        members: The members, by role.
-        chosen: The number of the member, by role.
-        shape: The shape of the set of next states.
-
-    Returns:
-        The set.
-    """
+    """The set of one member for each role, intersected over regularisers."""
     zero = jnp.zeros(())
     choices, slacks = dict[str, Any](), {"reward": zero, "transition": zero}
     for role, role_set in sets.items():
@@ -226,8 +214,9 @@ def union_of_members(
     sets: dict[str, RoleSets],
     members: dict[str, Sequence[Member]],
     shape: str,
+    only: dict[str, int] | None = None,
 ) -> UnionOfMembers:
-    """Make the union over all members that data allow.
+    """Make the union over all members that data allow, or over one member for each role.
 
     For one kernel, the set of a larger norm contains that of a smaller one. So the largest norm
     stands for each kernel.
@@ -237,32 +226,37 @@ def union_of_members(
         sets: The sets of all members, by role.
         members: The members, by role.
         shape: The shape of the set of next states.
+        only: The number of the only member, by role. The union of one member has the same
+            structure as that of all, so one compiled program serves every choice.
 
     Returns:
         The union.
     """
     count = max(len(role_set.posteriors) for role_set in sets.values())
-    largest = {role: np.zeros(count, int) for role in sets}
+    stands = {role: np.zeros(count, int) for role in sets}
     allowed, counts = np.ones((2, count), bool), np.zeros(2)
     betas = {"reward": 0.0, "transition": 0.0}
     for role, role_set in sets.items():
+        row, survives = int(role == "transition"), role_set.survives
+        if only is not None:
+            survives = np.arange(len(survives)) == only[role]
         for kernel in range(count):
             of_kernel = [i for i, member in enumerate(members[role]) if member.kernel == kernel]
-            left = [i for i in of_kernel if role_set.survives[i]]
-            row = int(role == "transition")
+            left = [i for i in of_kernel if survives[i]]
+            norms = [members[role][i].norm for i in left]
             allowed[row, kernel] = bool(left)
-            best = max(left or of_kernel or [0], key=lambda i: members[role][i].norm)  # noqa: B023
-            largest[role][kernel] = best
+            number = left[int(np.argmax(norms))] if left else (of_kernel or [0])[0]
+            stands[role][kernel] = number
             if left:
-                betas[role] = max(betas[role], float(role_set.betas[best, 0]))
-        counts[int(role == "transition")] = role_set.survives.sum()
+                betas[role] = max(betas[role], float(role_set.betas[number, 0]))
+        counts[row] = survives.sum()
     return UnionOfMembers(
         beliefs,
         jnp.asarray(betas["reward"]),
         jnp.asarray(betas["transition"]),
         tuple(
-            set_of_members(
-                beliefs, sets, members, {role: int(largest[role][kernel]) for role in sets}, shape
+            _set_of_members(
+                beliefs, sets, members, {role: int(stands[role][kernel]) for role in sets}, shape
             )
             for kernel in range(count)
         ),

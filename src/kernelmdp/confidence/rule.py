@@ -22,6 +22,7 @@ class ConfidenceRule(abc.ABC):
         scale: The factor of the widths that a theorem gives.
         split: Whether δ is divided between the sets.
         setting: "rkhs" for means of bounded norm, "gp" for means drawn from Gaussian processes.
+        plans_in_sets: Whether optimistic plans consider all that the sets allow.
         columns: Columns of runs that the sets fill, with ``PlausibleModel.numbers``.
 
     >>> import kernelmdp as km
@@ -29,6 +30,7 @@ class ConfidenceRule(abc.ABC):
     True
     """
 
+    plans_in_sets: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ()
 
     delta: float = 0.1

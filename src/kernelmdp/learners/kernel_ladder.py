@@ -2,9 +2,9 @@
 
 Plans are optimistic within one member for the reward and one for the transition. A member's balance
 is the sum of the half-widths of its set over the steps of the episodes that were planned with it.
-The next is the member, among those that data allow, whose balance after one more episode anywhere
-would be the least (regret balancing, Abbasi-Yadkori et al. 2020; here all members learn from all
-data, and data contradict them by Theorem 11).
+The next is the member whose balance would be the least after one more episode anywhere, among those
+that data allow. This is regret balancing (Abbasi-Yadkori et al. 2020). Here all members learn from
+all data, and data contradict them by Theorem 11.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
 from kernelmdp.confidence.adaptive import AdaptiveConfidence
@@ -22,7 +22,6 @@ from kernelmdp.confidence.family_sets import (
     RoleSets,
     half_widths,
     role_sets,
-    set_of_members,
     union_of_members,
 )
 from kernelmdp.confidence.theorem import Evidence
@@ -33,7 +32,7 @@ from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.learners.fixed_kernels import FixedKernels, FixedState
 from kernelmdp.learners.learner import Learner
 from kernelmdp.mdp import MDP, Episode, Problem
-from kernelmdp.numerics.modules import jit, replace_fields
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.types import ArrayLike, Key
 
 #: Error of compiled kernels as a share of λ. Where members are compared, it counts times the number
@@ -55,7 +54,7 @@ class LadderState(FixedState):
     """
 
     kernels: tuple[Beliefs, ...] = ()
-    squared_lengths: Float[Array, "2"] = dataclasses.field(default_factory=lambda: jnp.zeros(2))
+    squared_lengths: Float[np.ndarray, "2"] = dataclasses.field(default_factory=lambda: np.zeros(2))
     sets: dict[str, RoleSets] = dataclasses.field(default_factory=dict)
     balances: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     turns: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -142,7 +141,7 @@ class KernelLadder(FixedKernels):
     ) -> tuple[ConfidenceSets, MDP]:
         ladder: Any = state
         problem, shape = state.problem, self.confidence.shape
-        union = union_of_members(state.beliefs, ladder.sets, self._families(), shape)
+        union = union_of_members(ladder.kernels[0], ladder.sets, self._families(), shape)
         evidence = Evidence(
             confidence=self.confidence,
             reward_known=state.beliefs.reward_known,
@@ -156,8 +155,8 @@ class KernelLadder(FixedKernels):
 
     def hopeful(self, state: FixedState, sets: ConfidenceSets, family: MDP) -> MDP:
         ladder: Any = state
-        chosen = set_of_members(
-            state.beliefs, ladder.sets, self._families(), ladder.turns, self.confidence.shape
+        chosen = union_of_members(
+            ladder.kernels[0], ladder.sets, self._families(), self.confidence.shape, ladder.turns
         )
         return replace_fields(sets, plausible=chosen).family(state.problem.mdp(chosen))
 
@@ -175,7 +174,7 @@ class KernelLadder(FixedKernels):
             "reward": problem.reward_noise.sub_gaussian_proxies(1),
             "transition": problem.transition_noise.sub_gaussian_proxies(len(scale)) / scale,
         }
-        lengths = np.asarray(state.squared_lengths).tolist()
+        lengths = state.squared_lengths.tolist()
         roles = tuple(beliefs.learned)
         spread = jnp.asarray(problem.points.spread_points(SPREAD_POINTS))
         sets, turns = dict[str, RoleSets](), dict[str, int]()
@@ -205,13 +204,17 @@ def _require_certified(role: str, posterior: Posterior) -> None:
         raise ArgumentError("confidence", f"{expected}, for a family", str(posterior.kernel))
 
 
-@jit
 def _squared_lengths(
     beliefs: Beliefs, points: ArrayLike, rewards: ArrayLike, outcomes: ArrayLike
-) -> Array:
-    residuals = (jnp.asarray(outcomes) - beliefs.offset(jnp.asarray(points))) / beliefs.scale
-    state = jnp.sum(residuals**2) / jnp.min(beliefs.transition.regularisers)
-    if not beliefs.reward.learned:
-        return jnp.stack([jnp.zeros_like(state), state])
-    reward: Any = beliefs.reward
-    return jnp.stack([jnp.sum(jnp.asarray(rewards) ** 2) / jnp.min(reward.regularisers), state])
+) -> np.ndarray:
+    """|y|²/λ of new data, for rewards and transitions. A known reward has no data."""
+    missed = np.asarray(outcomes, float) - np.asarray(beliefs.offset(jnp.asarray(points)))
+    targets = {"reward": rewards, "transition": missed / np.asarray(beliefs.scale)}
+    return np.array(
+        [
+            np.sum(np.square(targets[role])) / np.min(np.asarray(posterior.regularisers))
+            if (posterior := beliefs.learned.get(role))
+            else 0.0
+            for role in targets
+        ]
+    )

@@ -23,7 +23,7 @@ JAX_VERSION = tuple(map(int, jax.__version__.split(".")[:2]))
 ARRAYS = (jax.Array, np.ndarray, np.generic)
 #: Number of compiled programs that each function keeps, one for each structure of arguments. It
 #: bounds the memory of a process that makes many agents, one after another.
-PROGRAM_CACHE_SIZE = 64
+PROGRAM_CACHE_SIZE = 16
 #: Compiler options for programs that spend their time in matrix libraries. Other versions of JAX
 #: may not know them, and an unknown option is an error.
 MATRIX_COMPILATION = (
