@@ -4,6 +4,7 @@ Each assumption names the settings that it reads. A test compares them with all 
 a new setting must be added to an assumption, or to ``UNRELATED_SETTINGS`` with a reason.
 """
 
+from kernelmdp.confidence.family_assumptions import THEOREM_11
 from kernelmdp.confidence.plan_assumptions import (
     OF_ALL_PLANS,
     OF_BALL_SAMPLING,
@@ -78,7 +79,7 @@ THEOREM_4 = Theorem(
     has_sets=False,
 )
 #: All theorems.
-THEOREMS = (THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4, THEOREM_5)
+THEOREMS = (THEOREM_1, THEOREM_2, THEOREM_3, THEOREM_4, THEOREM_5, THEOREM_11)
 
 #: Settings that no assumption reads, and why none has to.
 UNRELATED_SETTINGS = {
