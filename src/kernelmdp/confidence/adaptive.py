@@ -38,9 +38,9 @@ class AdaptiveConfidence(Confidence):
         norm_factors: Norms there, as multiples of the norm that the problem suggests.
 
     >>> import kernelmdp as km
-    >>> agent = km.GPUCRL("rkhs", confidence="adaptive", seed=0)
-    >>> print(agent.coverage)  # doctest: +ELLIPSIS
-    covered by the confidence sets of Theorem 11, for any truth in the family (reward: se(0.25) ...
+    >>> sets = AdaptiveConfidence(lengthscales=(1.0, 4.0))  # "adaptive" has all defaults
+    >>> print(km.GPUCRL("rkhs", confidence=sets, seed=0).coverage)  # doctest: +ELLIPSIS
+    covered by the confidence sets of Theorem 11, for any truth in the family (reward: se(0.5) ...
     """
 
     preset: ClassVar[str] = "adaptive"

@@ -72,9 +72,10 @@ class KernelLadder(FixedKernels):
         confidence: The rule, which lists the members.
 
     >>> import kernelmdp as km
-    >>> agent = km.GPUCRL("rkhs", confidence="adaptive", seed=0)
+    >>> sets = AdaptiveConfidence(lengthscales=(1.0, 4.0))
+    >>> agent = km.GPUCRL("rkhs", confidence=sets, seed=0)
     >>> len(agent.state.kernels), len(agent.state.balances["reward"])
-    (4, 16)
+    (2, 8)
     """
 
     forgets: ClassVar[bool] = False
