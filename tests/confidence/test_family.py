@@ -18,6 +18,8 @@ from tests.agents import tiny
 BOX = unit_domain(1)
 NOISE = 0.1
 KERNELS = ("0.5 * linear", "0.25 * quadratic")
+# A family that compiles in a moment.
+SMALL = {"name": "adaptive", "lengthscales": [1.0, 4.0], "norm_factors": [1.0, 4.0]}
 MEMBERS = (Member(0, 1.0), Member(0, 4.0), Member(1, 1.0), Member(1, 4.0))
 
 
@@ -164,7 +166,7 @@ def test_the_truth_stays_in_its_member_and_its_member_survives():
 
 
 def test_the_union_contains_the_sets_of_its_members():
-    agent = tiny.make(km.GPUCRL, confidence="adaptive", seed=1)
+    agent = tiny.make(km.GPUCRL, confidence=SMALL, seed=1)
     agent.learn(2, progress=False)
     union = agent.confidence_sets().plausible
     points = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (20, 2)))
@@ -192,9 +194,9 @@ def test_balls_are_joined_in_two_dimensions():
 
 
 def test_an_agent_says_for_which_truths_it_is_covered():
-    agent = tiny.make(km.GPUCRL, confidence="adaptive")
+    agent = tiny.make(km.GPUCRL, confidence=SMALL)
     assert agent.coverage.covered
-    assert "any truth in the family (reward: se(0.25) up to norm 6" in str(agent)
+    assert "any truth in the family (reward: se(0.5) up to norm 6" in str(agent)
     assert agent.problem.norm_reward is None  # it knows the family alone
     assert "no regret bound is stated" in run_bound(agent).text
     certificate = agent.certificate()
@@ -231,7 +233,7 @@ def test_a_loaded_agent_goes_on_bit_for_bit(tmp_path):
 
 
 def test_a_run_counts_members_and_passes_its_audit(tmp_path):
-    config = RunConfig("rkhs", "gp-ucrl", 0, {}, {"confidence": "adaptive"})
+    config = RunConfig("rkhs", "gp-ucrl", 0, {}, {"confidence": SMALL})
     run(config, tmp_path, episodes=2)
     columns = km.experiments.replay.read_run(tmp_path).columns
     assert (columns["members_reward"] >= 1).all()
