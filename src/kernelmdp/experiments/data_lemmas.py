@@ -48,6 +48,8 @@ def data_lemmas(stored: StoredRun, replayed: ReplayedRun) -> list[Check]:
     reason: str | None = None
     if beliefs is None or not agent.learns:
         reason = "the agent learns no posteriors"
+    elif not agent.confidence.plans_in_sets:
+        reason = "the columns are those of several kernels"
     elif agent.learner.broken_assumptions:
         reason = f"{agent.learner.broken_assumptions[0]}: no lemma is about such posteriors"
     elif len({len(z) for z in stored.points}) > 1:
