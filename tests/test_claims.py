@@ -13,7 +13,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.agents import AGENTS, Agent
-from kernelmdp.confidence import Confidence
+from kernelmdp.confidence import AdaptiveConfidence, Confidence
 from kernelmdp.confidence.assumptions import THEOREMS, UNRELATED_SETTINGS
 from kernelmdp.confidence.nets import net
 from kernelmdp.confidence.theorem import LEVELS
@@ -282,7 +282,7 @@ def test_gaussian_noise_for_a_system_with_heavy_tails_is_not_covered(kind):
 def all_settings():
     """Every setting that a user, a problem or an environment can change, as "part.field"."""
     parts = {
-        "confidence": [Confidence],
+        "confidence": [Confidence, AdaptiveConfidence],
         "agent": [each.Config for each in AGENTS.values() if each.theorem is not Agent.theorem],
         "planner": [GridPlanner, TolerancePlanner, SafeGridPlanner],
         "problem": [km.Problem],

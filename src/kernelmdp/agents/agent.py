@@ -276,6 +276,11 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         return evidence_of(self, clipped=self._clipped)
 
     @property
+    def plans_made(self) -> int | None:
+        """How many plans were made, with the next episode's; None if every episode has its own."""
+        return None
+
+    @property
     def safety(self) -> Coverage:
         """Whether a theorem covers the constraints, or why none does."""
         return NO_THEOREM
@@ -321,7 +326,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         if self._plan is None:
             if self._follows_schedules:
                 self.schedule(**schedules_of(self.config.known, self.episode, self.problem))
-            self._plan = next_plan(self, key=episode_key(self.seed, self.episode))
+            self._plan = self._next_plan()
         return user_policy(self.problem, self._plan.policy)
 
     def schedule(self, **values: ArrayLike) -> None:
@@ -490,6 +495,9 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         return self.system.learn(self, episodes=episodes, **options)
 
     # Private methods.
+
+    def _next_plan(self) -> Plan:
+        return next_plan(self, key=episode_key(self.seed, self.episode))
 
     def _updated(self, state: Any, episode: Episode) -> Any:
         if not self.learns:

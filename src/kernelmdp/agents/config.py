@@ -65,8 +65,9 @@ class AgentConfig(Settings):
     )
     confidence: Any = setting(
         None,
-        "Confidence sets: 'paper', 'valid', 'practical', 'fitted', your own rule, or changes to "
-        "a preset. The default is 'fitted' for fitted kernels, else 'practical'.",
+        "Confidence sets: 'paper', 'valid', 'dual', 'adaptive', 'likelihood', 'practical', "
+        "'fitted', your own rule, or changes to a preset. The default is 'fitted' for fitted "
+        "kernels, else 'practical'.",
     )
     planner: Any = setting(
         "auto",

@@ -5,15 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.optimality import Certificate, reward_span
 from kernelmdp.agents.promise import Promise
+from kernelmdp.agents.rarely_planning import RarelyPlanning
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.confidence.family_sets import CONTRADICTED
 from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Evidence, Theorem
-from kernelmdp.learners import LearnerRequirements
+from kernelmdp.learners import Learner, LearnerRequirements
+from kernelmdp.learners.kernel_ladder import KernelLadder
 from kernelmdp.mdp import MDP
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import as_float
@@ -26,7 +28,7 @@ from kernelmdp.types import ArrayLike, Key
 COVERED_ACCURACY = 1e-6
 
 
-class GPUCRL(Agent):
+class GPUCRL(RarelyPlanning):
     """GP-UCRL: optimism in the face of uncertainty (paper, Algorithm 1).
 
     For episodes l = 1, 2, …:
@@ -55,6 +57,9 @@ class GPUCRL(Agent):
 
     def plan(self, *, key: Key) -> Plan:
         self.sets, plausible = self.plausible()  # C_R,l and C_P,l, and M_l
+        if self.sets.plausible.contradicted:
+            self.totals[CONTRADICTED] = 1.0
+        plausible = self.learner.hopeful(self.state, self.sets, plausible)
         return self.solve(plausible, key=key)  # π_l = argmax_π max_{M ∈ M_l} V^M_π,1
 
     def plan_greedy(self, *, key: Key) -> Plan:
@@ -174,6 +179,11 @@ class GPUCRL(Agent):
         bound_may_hold = self._settings_covered and math.isfinite(self.problem.lipschitz)
         named = isinstance(self.config.planner, str)
         return planner.rounded_up() if bound_may_hold and named else planner
+
+    def _make_learner(self) -> Learner:
+        learner, rule = super()._make_learner(), self.confidence
+        kernels = rule.members(self.problem)
+        return KernelLadder.of(learner, rule, kernels) if kernels else learner  # type: ignore[arg-type]
 
     def diagnostics(self) -> dict[str, float]:
         if self.sets is None:  # a first episode of random actions

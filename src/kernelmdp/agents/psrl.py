@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from kernelmdp.agents.agent import Agent
 from kernelmdp.agents.config import AgentConfig
+from kernelmdp.agents.rarely_planning import RarelyPlanning, RarelyPlanningConfig
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.confidence import Coverage
 from kernelmdp.confidence.assumptions import THEOREM_2, THEOREM_4
@@ -34,7 +34,7 @@ ATTEMPTS = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PSRLConfig(AgentConfig):
+class PSRLConfig(RarelyPlanningConfig):
     """Settings of PSRL.
 
     >>> PSRLConfig(prior="student-t").inflate
@@ -66,7 +66,7 @@ def _split_key(key: Key) -> tuple[Key, Key]:
     return sample_key, tie_key
 
 
-class PSRL(Agent):
+class PSRL(RarelyPlanning):
     """PSRL: posterior sampling (paper, Algorithm 2).
 
     For episodes l = 1, 2, …:

@@ -256,7 +256,7 @@ def _kernel(value: Any) -> str | None:
 
 def _confidence(value: Any) -> Any:
     if isinstance(value, Confidence):
-        return {"name": "valid"} | to_plain(value)
+        return {"name": value.preset} | to_plain(value)
     return None if isinstance(value, ConfidenceRule) else _plain_or_none(value)
 
 

@@ -5,6 +5,7 @@
 0.1
 """
 
+from kernelmdp.confidence.adaptive import AdaptiveConfidence
 from kernelmdp.confidence.beliefs import Beliefs, KnownReward
 from kernelmdp.confidence.beta import (
     finite_beta,
@@ -33,6 +34,7 @@ from kernelmdp.confidence.suprema import (
 __all__ = [
     "NO_THEOREM",
     "PRESETS",
+    "AdaptiveConfidence",
     "Beliefs",
     "Confidence",
     "ConfidenceRule",

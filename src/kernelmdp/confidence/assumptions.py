@@ -4,6 +4,7 @@ Each assumption names the settings that it reads. A test compares them with all 
 a new setting must be added to an assumption, or to ``UNRELATED_SETTINGS`` with a reason.
 """
 
+from kernelmdp.confidence.family_assumptions import THEOREM_11
 from kernelmdp.confidence.noise_assumptions import THEOREM_16, THEOREM_16_BONUS
 from kernelmdp.confidence.plan_assumptions import (
     OF_ALL_PLANS,
@@ -85,6 +86,7 @@ THEOREMS = (
     THEOREM_3,
     THEOREM_4,
     THEOREM_5,
+    THEOREM_11,
     THEOREM_16,
     THEOREM_16_BONUS,
 )

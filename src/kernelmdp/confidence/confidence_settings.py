@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,9 @@ class Confidence(ConfidenceRule):
     >>> print(Confidence(scale=0.1, norm_reward=1.0, norm_transition=1.0).coverage)
     not covered: beta is scaled by 0.1
     """
+
+    #: The preset of which these are changes, in files.
+    preset: ClassVar[str] = "valid"
 
     setting: str = "rkhs"
     regulariser: str | float = "noise"

@@ -54,6 +54,11 @@ def _values_not_clipped(e: Evidence) -> Iterator[str]:
         yield "values with a bonus are not clipped: rewards have no known range"
 
 
+def _plans_kept(e: Evidence) -> Iterator[str]:
+    if e.replan_gain is not None:
+        yield "plans are kept for several episodes, which Theorem 10 bounds with an L only"
+
+
 #: What both theorems assume.
 _OF_BOTH = (
     *OF_ALL_RUNS,
@@ -65,6 +70,9 @@ _OF_BOTH = (
     Assumption("the noise smooths values", "sets", _noise_does_not_smooth),
     *OF_ALL_PLANS,
     *OF_OPTIMISTIC_PLANS,
+    Assumption(
+        "every episode has a plan of its own", "regret", _plans_kept, ("agent.replan_gain",)
+    ),
     Assumption("sets are no boxes", "regret", _sets_are_boxes, ("confidence.shape",)),
 )
 #: GP-UCRL for means of bounded norm and Gaussian noise, without L.

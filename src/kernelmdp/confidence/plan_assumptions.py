@@ -123,6 +123,11 @@ def _draws_inflated(e: Evidence) -> Iterator[str]:
         yield "draws are inflated"
 
 
+def _plans_kept(e: Evidence) -> Iterator[str]:
+    if e.replan_gain is not None:
+        yield "plans are kept for several episodes, for which posterior sampling has no bound"
+
+
 def _draws_not_exact(e: Evidence) -> Iterator[str]:
     if e.prior.method != "rejection":
         yield "draws of elliptical slices are exact only in the limit"
@@ -214,6 +219,9 @@ OF_SAMPLING = (
         ("problem.noise_floors",),
     ),
     Assumption("draws have the posterior's law", "regret", _draws_inflated, ("agent.inflate",)),
+    Assumption(
+        "every episode has a plan of its own", "regret", _plans_kept, ("agent.replan_gain",)
+    ),
 )
 #: Assumptions about draws from a norm ball.
 OF_BALL_SAMPLING = (Assumption("draws are exact", "regret", _draws_not_exact, ("prior.method",)),)

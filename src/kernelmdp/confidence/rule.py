@@ -1,6 +1,8 @@
 """The contract of confidence rules: from beliefs to confidence sets, before every episode."""
 
 import abc
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,11 +22,16 @@ class ConfidenceRule(abc.ABC):
         scale: The factor of the widths that a theorem gives.
         split: Whether δ is divided between the sets.
         setting: "rkhs" for means of bounded norm, "gp" for means drawn from Gaussian processes.
+        plans_in_sets: Whether optimistic plans consider all that the sets allow.
+        columns: Columns of runs that the sets fill, with ``PlausibleModel.numbers``.
 
     >>> import kernelmdp as km
     >>> isinstance(km.Confidence(), ConfidenceRule)
     True
     """
+
+    plans_in_sets: ClassVar[bool] = True
+    columns: ClassVar[tuple[str, ...]] = ()
 
     delta: float = 0.1
     scale: float = 1.0
@@ -72,6 +79,17 @@ class ConfidenceRule(abc.ABC):
             The rule for this problem.
         """
         return self
+
+    def members(self, problem: Problem) -> Sequence[Any]:
+        """List the kernels of a family, if the sets are those of a family.
+
+        Args:
+            problem: The problem.
+
+        Returns:
+            Kernels of reward and transition for each member; empty for one kernel, the problem's.
+        """
+        return ()
 
     def regularisers_for(self, problem: Problem) -> tuple[float, float | np.ndarray]:
         """Choose the regularisers of the regressions.

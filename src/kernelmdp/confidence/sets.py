@@ -52,6 +52,19 @@ class PlausibleModel(Model):
             The family.
         """
 
+    @property
+    def contradicted(self) -> bool:
+        """Whether the data contradict all models that the sets allow."""
+        return False
+
+    def numbers(self) -> dict[str, float]:
+        """Report numbers of the sets.
+
+        Returns:
+            One number for each of the rule's ``columns``.
+        """
+        return {}
+
 
 class Plausible(PlausibleModel):
     """All models whose means lie in the confidence sets: a centre and a width at each point z.

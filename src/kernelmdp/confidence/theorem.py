@@ -48,6 +48,8 @@ class Evidence:
         risk_for: The episodes that the risk of a violation is for.
         at_least: The share of the fallback's return that episodes are to earn; None for no such
             rule.
+        replan_gain: The growth of an information gain up to which a plan is kept; None if every
+            episode has a plan of its own.
     """
 
     confidence: Any
@@ -68,6 +70,7 @@ class Evidence:
     totals: Mapping[str, float] = dataclasses.field(default_factory=dict)
     risk_for: Any = "learning"
     at_least: float | None = None
+    replan_gain: float | None = None
 
     @property
     def learned(self) -> tuple[tuple[str, Any], ...]:

@@ -48,6 +48,8 @@ def data_lemmas(stored: StoredRun, replayed: ReplayedRun) -> list[Check]:
     reason: str | None = None
     if beliefs is None or not agent.learns:
         reason = "the agent learns no posteriors"
+    elif not agent.confidence.plans_in_sets:
+        reason = "the columns are those of several kernels"
     elif agent.learner.broken_assumptions:
         reason = f"{agent.learner.broken_assumptions[0]}: no lemma is about such posteriors"
     elif len({len(z) for z in stored.points}) > 1:
@@ -111,6 +113,8 @@ def _stored_widths(
     """Compare the stored widths, left side of (e), with β times dense standard deviations."""
     name = "(e) stale deviations, from a dense factor"
     widths = stored.columns[f"width_{role}"][: variances.episodes]
+    if replayed.agent.plans_made is not None:
+        return not_applicable(name, "sets are kept for several episodes")
     if not np.isfinite(widths).all():
         return not_applicable(name, "the run did not store its widths")
     if len(variances.noise_variances) > 1 or variances.block != variances.horizon:

@@ -96,6 +96,8 @@ def _certificates(
     plan_reason = reason or (None if bound.covered else bound.text)
     rounds_up = replayed.agent.planner.rounds_up(problem)
     gap_reason = reason or (None if rounds_up else "plans may be short of optimism")
+    if not replayed.agent.confidence.plans_in_sets:
+        gap_reason = gap_reason or "plans are optimistic in one member of the family"
     max_reward = reward_bound(replayed.agent)
     certificates: list[RegretCertificate] = []
     checks: list[Check] = []

@@ -14,6 +14,7 @@ from kernelmdp.agents.agent_summary import Row, model_rows
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.callback import CallbackList
 from kernelmdp.experiments.certified_stop import StopWhenCertified
+from kernelmdp.experiments.plan_columns import plan_columns, plan_row
 from kernelmdp.experiments.progress import track
 from kernelmdp.experiments.regret import Evaluator
 from kernelmdp.experiments.results import Result, Table
@@ -203,6 +204,7 @@ class Recorder:
         row |= agent.learner.info(agent.state) if self.diagnoses else {}
         row |= _checked_diagnostics(agent)
         row |= safety_row(agent, plan, episode)
+        row |= plan_row(agent)
         row |= {"planned_value": plan.value(start), "planning_error": plan.error}
         row |= self.evaluator.row(plan.policy, start, episode, agent.totals)
         if agent.sets is not None:
@@ -238,6 +240,7 @@ def columns_of(agent: Agent) -> tuple[str, ...]:
         Evaluator.containment_columns,
         WIDTH_COLUMNS,
         PLAN_COLUMNS,
+        plan_columns(agent),
         safety_columns(agent),
         TIME_COLUMNS,
     )

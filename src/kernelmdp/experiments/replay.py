@@ -151,6 +151,8 @@ def replay(stored: StoredRun) -> ReplayedRun:
     elif seconds > MAX_PLANNING_SECONDS and total > SAMPLED_EPISODES:
         planned[:] = False
         planned[np.linspace(0, total - 1, SAMPLED_EPISODES).astype(int)] = True
+    if agent.plans_made is not None:
+        planned[:] = True  # few plans are made, and their sets serve other episodes
     replayed = ReplayedRun(
         agent,
         agent.coverage,

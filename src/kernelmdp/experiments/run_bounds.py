@@ -1,8 +1,7 @@
 """The regret bound that a theorem gives for a run, as a curve; or the reason why there is none.
 
 The assumptions of the agent's theorem decide whether there is one (``confidence.assumptions``). A
-curve holds for all numbers of episodes at once (note B19), or
-in expectation.
+curve holds for all numbers of episodes at once (note B19), or in expectation.
 """
 
 import csv
@@ -36,6 +35,7 @@ from kernelmdp.experiments.theorem_inputs import (
 from kernelmdp.numerics.checks import integer
 from kernelmdp.theory import Bound, gain_bound, theorem1, theorem2, theorem3, theorem4
 from kernelmdp.theory.bound import log
+from kernelmdp.theory.few_plans import with_few_plans
 
 #: Ratio of neighbouring numbers of episodes at which a curve is computed. A smaller ratio gives a
 #: finer curve, and every point takes time.
@@ -114,7 +114,17 @@ def run_bound(agent: Agent) -> RunBound:
         bound = BOUND_RULES[theorem](agent)
     except ArgumentError as error:  # for example, samples of the kernel are too rough
         return RunBound(f"not covered: {error}")
-    return dataclasses.replace(bound, gains=functools.partial(_gains, agent))
+    gains = functools.partial(_gains, agent)
+    return dataclasses.replace(_for_kept_plans(agent, bound), gains=gains)
+
+
+def _for_kept_plans(agent: Agent, bound: RunBound) -> RunBound:
+    """Change a bound for an agent that keeps plans (docs/theory.md, Theorem 10)."""
+    c, at = agent.evidence.replan_gain, bound.at
+    if c is None or at is None:
+        return bound
+    text = f"{bound.text}; plans are kept until a gain has grown by {c:g} (Theorem 10)"
+    return RunBound(text, lambda episodes: with_few_plans(at(episodes), c))
 
 
 def write_curve(

@@ -111,6 +111,7 @@ def _require_vectorisable(agent: Agent) -> None:
     problems = {
         "agents that are planned before the first data": agent.first_episode != "prior",
         NO_MEMORY: type(agent).after_episode is not Agent.after_episode,
+        "a plan for every episode (replan_gain=None)": agent.plans_made is not None,
         "agents that learn by the episode": agent.update != "episode",
         "episodes that do not end early": agent.problem.termination is not None,
         "kernels with a finite basis": "exact" in engines,

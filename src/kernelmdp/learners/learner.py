@@ -243,6 +243,19 @@ class Learner(abc.ABC):
         """  # noqa: DOC202  (an override returns)
         raise UnknownPropertyError(f"the learner {self.name!r} has no confidence sets")
 
+    def hopeful(self, state: Any, sets: ConfidenceSets, family: MDP) -> MDP:
+        """Choose the family of MDPs in which optimistic plans are made.
+
+        Args:
+            state: What was learned.
+            sets: The sets of the episode, from ``plausible``.
+            family: The family of MDPs inside them.
+
+        Returns:
+            The family, or a smaller one.
+        """
+        return family
+
     def with_schedules(self, state: Any, schedules: Mapping[str, ArrayLike]) -> Any:
         """Replace the schedules of known coordinates, for the next episodes.
 
