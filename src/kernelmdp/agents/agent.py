@@ -199,10 +199,9 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
     @property
     def pessimism(self) -> float:
         """Standard deviations by which ``careful_mdp`` lowers rewards."""
-        if self.config.pessimism is not None:
-            return float(self.config.pessimism)
         lowers = self.is_careful or self.problem.learner == "fitted"
-        return float(lowers and not self.planner.needs_quadratic_rewards)
+        default = float(lowers and not self.planner.needs_quadratic_rewards)
+        return default if self.config.pessimism is None else float(self.config.pessimism)
 
     def requirements(self) -> LearnerRequirements:
         """State what the agent and its planner need from the learner.
