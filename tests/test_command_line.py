@@ -150,5 +150,24 @@ def test_a_class_without_options_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(tmp_path)
     code, _, err = called(monkeypatch, capsys, "run", "vessel:Vessel", "--set", "env.size=4")
     assert code == 2
-    assert "takes no options" in err
+    assert "none of its own; horizon, action_repeat, angles" in err
     sys.modules.pop("vessel")
+
+
+def test_the_horizon_is_a_setting_of_the_environment(tmp_path, monkeypatch, capsys):
+    (tmp_path / "endless.py").write_text(
+        "import gymnasium\n\n\nclass Endless(gymnasium.Env):\n"
+        "    observation_space = gymnasium.spaces.Discrete(2)\n"
+        "    action_space = gymnasium.spaces.Discrete(2)\n\n"
+        "    def reset(self, *, seed=None, options=None):\n        return 0, {}\n\n"
+        "    def step(self, action):\n        return int(action), 1.0, False, False, {}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = ("run", "endless:Endless", "--agent", "greedy", "--episodes", "1", "--out", "r")
+    code, _, err = called(monkeypatch, capsys, *run)
+    assert code == 2
+    assert "--set horizon=40" in err
+    code, _, err = called(monkeypatch, capsys, *run, "--set", "horizon=4")
+    assert not code, err
+    assert "horizon = 4" in (tmp_path / "r" / "config.toml").read_text()

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kernelmdp.experiments import Result, RunConfig
     from kernelmdp.experiments.tensorboard import TensorBoardWriter
 
+#: Settings that belong to the environment, but are passed to the agent in Python. Here they need
+#: no "env." before them.
+OF_ENVIRONMENTS = ("horizon", "action_repeat", "angles")
+
 
 @app.command(
     "run",
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
         "run riverswim --episodes 100",
         "run Pendulum-v1 --episodes 10 --render learned.gif",
         "run rkhs --agent gp-ucrl --set confidence=valid --set env.horizon=5",
-        "run plants:Tank --episodes 8 --constraint 'level <= 1.5' --risk 0.05",
+        "run plants:Tank --set horizon=40 --episodes 8 --constraint 'level <= 1.5' --risk 0.05",
     ),
 )
 def run_command(
@@ -150,7 +154,7 @@ def _config(
         name, equals, text = setting.partition("=")
         if not equals:
             raise typer.BadParameter(f"--set: expected NAME=VALUE, got {setting}")
-        if name.startswith("env."):
+        if name.startswith("env.") or name in OF_ENVIRONMENTS:
             values["env"][name.removeprefix("env.")] = parse_value(text)
         else:
             values["agent"][name] = parse_value(text)
@@ -184,6 +188,7 @@ def _track_with_tensorboard(
 def _print_summary(result: "Result", out: pathlib.Path) -> None:
     import numpy as np
 
+    from kernelmdp.experiments.safety_columns import safety_rows
     from kernelmdp.report import slope
 
     columns = result.episodes
@@ -200,11 +205,8 @@ def _print_summary(result: "Result", out: pathlib.Path) -> None:
         inside = columns[f"covered_{name}"]
         if np.isfinite(inside).all():
             table.add_row(f"{name} set held the truth", f"{np.mean(inside):.0%} of episodes")
-    if "violations" in columns:
-        broken = int(np.sum(columns["violations"] > 0))
-        table.add_row("episodes with a violation", f"{broken}")
-        table.add_row("planned risk, in all", f"{np.nansum(columns['planned_risk']):.3g}")
-        table.add_row("fallback acted", f"{np.nanmean(columns['fallback_share']):.0%} of steps")
+    for label, text in safety_rows(columns):
+        table.add_row(label, text)
     seconds = (columns["plan_seconds"] + columns["update_seconds"])[2:]
     if len(seconds):
         table.add_row("plan and update", f"{1e3 * np.median(seconds):.1f} ms an episode")

@@ -20,7 +20,7 @@ from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.evidence import evidence_of
-from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk
+from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk, without_theorem
 from kernelmdp.agents.size_note import note_size
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
@@ -282,7 +282,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
     @property
     def safety(self) -> Coverage:
         """Whether a theorem covers the constraints, or why none does."""
-        return NO_THEOREM
+        return without_theorem(self)
 
     @property
     def theorem(self) -> Theorem | None:

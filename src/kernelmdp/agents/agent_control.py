@@ -57,6 +57,7 @@ class AgentControl:
     _greedy: Plan | None
     _evaluated_in: object
 
+    @suggests_keywords
     def predict(self, observation: Observation, period: int = 0) -> np.ndarray:
         """Return the best action that the agent knows, without exploration.
 

@@ -155,6 +155,9 @@ def agent_rows(agent: Any) -> list[Row]:
     rows.append(("planner", type(agent.planner).__name__))
     if history or not agent.learner.needs_data:
         rows += model_rows(agent.learner, agent.state, problem)
+    if problem.constraints:
+        rows.append(("constraints", ", ".join(each.name for each in problem.constraints)))
+        rows.append(("safety", str(agent.safety)))
     return [*rows, ("theory", str(agent.coverage))]
 
 

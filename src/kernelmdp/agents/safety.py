@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents.planning_agent import PlanningAgent
+from kernelmdp.confidence import Coverage
 from kernelmdp.confidence.safety_assumptions import EXCEEDED_RISK, FALLBACK_LEFT
 from kernelmdp.errors import SafetyWarning
 from kernelmdp.mdp import MDP, Episode
@@ -23,6 +24,8 @@ from kernelmdp.types import ArrayLike, Key
 SPENT_RISK = "spent_risk"
 #: The name of the largest error of the last planned episode, beside the running sums.
 LARGEST_ERROR = "largest_error"
+#: The number of steps in which the fallback broke a constraint, among the running sums.
+FALLBACK_BROKE = "fallback_broke"
 #: Relative differences of risks below this are rounding.
 ROUNDING = 1e-9
 
@@ -40,6 +43,20 @@ def allowed_risk(agent: PlanningAgent) -> float:
         return 0.0
     budget = RiskBudget(agent.config.risk, agent.config.risk_for)
     return budget.allowed(agent.episode + 1, spent=agent.totals.get(SPENT_RISK, 0.0))
+
+
+def without_theorem(agent: PlanningAgent) -> Coverage:
+    """Say of an agent that no theorem is about whether its plans kept to the risk.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        Why its constraints are not covered.
+    """
+    count = int(agent.totals.get(EXCEEDED_RISK, 0)) if agent.problem.constraints else 0
+    exceeded = (f"{count} plans exceeded the risk, or were not planned",) if count else ()
+    return Coverage(None, ("no theorem is about this agent", *exceeded))
 
 
 def plan_safely(
@@ -103,6 +120,25 @@ def spend_risk(agent: PlanningAgent, plan: Plan | None, episode: Episode) -> Non
             text = f"the fallback left its trusted set, {where}. Choose a smaller set"
             warnings.warn(text, SafetyWarning, stacklevel=2)
         _add(agent, FALLBACK_LEFT, float(len(left)))
+    elif fallback is not None:
+        _warn_if_broken(agent, plan, states, actions)
+
+
+def _warn_if_broken(
+    agent: PlanningAgent, plan: Plan, states: np.ndarray, actions: np.ndarray
+) -> None:
+    """Warn if a constraint on the next state was broken by an action of the fallback."""
+    violation = agent.problem.violation
+    assert violation is not None
+    broken = np.asarray(violation.at_states(jnp.asarray(states)))
+    acts = plan.fallback_acts(states[:-1], actions)
+    steps = np.flatnonzero(acts & broken[1:] & ~broken[:-1])
+    if len(steps) and not agent.totals.get(FALLBACK_BROKE):
+        where = f"in period {steps[0]}, from {states[steps[0]]} to {states[steps[0] + 1]}"
+        limits = " or ".join(each.name for each in agent.problem.constraints)
+        text = f"the fallback itself broke {limits} {where}. Check its signs and its coordinates"
+        warnings.warn(text, SafetyWarning, stacklevel=2)
+    _add(agent, FALLBACK_BROKE, float(len(steps)))
 
 
 def _add(agent: PlanningAgent, name: str, amount: float) -> None:

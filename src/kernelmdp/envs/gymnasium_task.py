@@ -322,7 +322,7 @@ class GymnasiumTask:
         """
         if self.cost:
             observation = self.env.get_wrapper_attr("completed")(observation)
-        return self._encoding.state(self._encoding.observed(observation, "given"))
+        return self._encoding.state(self._encoding.observed(observation, ""))
 
     def rows_of(self, observation: Any) -> list[Any] | None:
         """Split a batch of observations.

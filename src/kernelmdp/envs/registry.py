@@ -18,7 +18,7 @@ from kernelmdp.envs.rkhs import rkhs
 from kernelmdp.envs.tabular import deepsea, riverswim, tabular_random
 from kernelmdp.errors import ArgumentError
 from kernelmdp.numerics.checks import with_suggestion
-from kernelmdp.registry import Registry
+from kernelmdp.registry import Registry, is_reference
 
 
 def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
@@ -36,6 +36,8 @@ def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
 
 #: Functions that make environments, by name. They take options, and ``seed`` if they need one.
 ENVIRONMENTS = Registry[Callable[..., Any]]("environment")
+#: Options of the border to Gymnasium, which are no business of a maker.
+OF_ALL = ("horizon", "action_repeat", "angles", "clock", "cost")
 #: The environments of this library.
 _BUILT_IN: dict[str, Callable[..., Environment]] = {
     "rkhs": rkhs,
@@ -93,8 +95,12 @@ def require_known(name: str, options: Iterable[str] = ()) -> None:
     accepted = set(parameters) - {"seed"} - ({"dimension"} if maker is rkhs_2d else set())
     unknown = sorted(set(options) - {"seed"} - accepted)
     if unknown:
-        expected = f"for {name}: " + (", ".join(sorted(accepted)) or "none, as it takes no options")
-        raise ArgumentError("options", expected, with_suggestion(unknown[0], sorted(accepted)))
+        own = ", ".join(sorted(accepted)) or "none of its own"
+        expected = f"for {name}: {own}"
+        if is_reference(name):
+            expected += f"; {', '.join(OF_ALL)} serve every Gymnasium environment"
+        known = [*sorted(accepted), *OF_ALL]
+        raise ArgumentError("options", expected, with_suggestion(unknown[0], known))
 
 
 def takes_option(name: str, option: str) -> bool:

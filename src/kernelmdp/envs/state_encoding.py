@@ -66,7 +66,7 @@ class StateEncoding:
         vector = self.space.to_vector(observation, where)
         if not np.isfinite(vector).all():
             axis = int(np.argmin(np.isfinite(vector)))
-            got = f"{vector[axis]} in {self.space.names[axis]} {where}"
+            got = f"{vector[axis]} in {self.space.names[axis]} {where}".strip()
             raise DataError("observation", "finite numbers", got)
         if self.states.finite:
             return vector - self.space.low
@@ -76,7 +76,7 @@ class StateEncoding:
         if self.given_bounds:
             inside = state.copy()
             inside[list(self.unbounded)] = nearest[list(self.unbounded)]
-            self.states.require_inside(f"observation {where}", inside[None, :])
+            self.states.require_inside(f"observation {where}".strip(), inside[None, :])
         return state
 
     def state(self, observed: np.ndarray) -> np.ndarray:

@@ -176,7 +176,10 @@ def _periods(env: gymnasium.Env[Any, Any], horizon: int | None, repeat: int) -> 
     else:
         limit = time_limit(env)
     if horizon is None and limit is None:
-        expected = "a whole number, as the environment has no time limit (or wrap it in TimeLimit)"
+        expected = (
+            "a whole number, as the environment has no time limit (horizon=40, --set horizon=40 on "
+            "the command line, or the wrapper TimeLimit)"
+        )
         raise ArgumentError("horizon", expected, None)
     most = math.inf if limit is None else math.ceil(limit / repeat)
     periods = integer("horizon", most if horizon is None else horizon, least=1)

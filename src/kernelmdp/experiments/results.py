@@ -11,6 +11,7 @@ import numpy as np
 from kernelmdp.agents.agent_summary import Row, returns_text, summary_text
 from kernelmdp.agents.optimality import Certificate
 from kernelmdp.confidence import Coverage
+from kernelmdp.experiments.safety_columns import safety_rows
 from kernelmdp.mdp import Episode
 from kernelmdp.numerics.checks import with_suggestion
 
@@ -130,7 +131,7 @@ class Result:
             rows.append(("returns", returns_text(returns[-1], returns[best], number)))
             if np.isfinite(self.regret):
                 rows.append(("regret", f"{self.regret:.4g}"))
-        rows += [*self.model(), ("theory", str(self.coverage))]
+        rows += [*safety_rows(self.episodes), *self.model(), ("theory", str(self.coverage))]
         if self.certificate is not None:
             rows.append(("certificate", str(self.certificate)))
         return summary_text(f"{self.agent} on {self.name}", rows)

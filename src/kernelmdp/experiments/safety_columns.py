@@ -35,6 +35,25 @@ def constraints_of(agent: Agent) -> Violation | None:
     return agent.problem.violation or agent.system.problem.violation
 
 
+def safety_rows(columns: Any) -> list[tuple[str, str]]:
+    """Describe in a few rows how the constraints of a run were kept.
+
+    Args:
+        columns: The table of the run.
+
+    Returns:
+        Labels and texts; none for a run without constraints.
+    """
+    if "violations" not in columns:
+        return []
+    broken, total = int(np.sum(columns["violations"] > 0)), len(columns["violations"])
+    return [
+        ("violations", f"in {broken} of {total} episodes"),
+        ("planned risk, in all", f"{np.nansum(columns['planned_risk']):.3g}"),
+        ("fallback acted", f"{np.nanmean(columns['fallback_share']):.0%} of steps"),
+    ]
+
+
 def safety_columns(agent: Agent) -> tuple[str, ...]:
     """List the columns about constraints and conservative learning that a run has.
 

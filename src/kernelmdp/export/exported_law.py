@@ -67,7 +67,7 @@ def law_of(
         ArgumentError: If only the format ``.stablehlo`` can hold the policy.
     """  # noqa: DOC202  (registered functions return)
     expected = "'.stablehlo' for plans that are not of a grid, Riccati, arms or MPC planner"
-    raise ArgumentError("format", expected, f"another one for {type(policy).__name__}")
+    raise ArgumentError("format", expected, f"plans of {type(policy).__name__}")
 
 
 @law_of.register

@@ -5,6 +5,7 @@ state is in the set again, and keeps every constraint. This is your knowledge. N
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -74,6 +75,23 @@ class Fallback:
         if self.trusted is None:
             return jnp.zeros(states.shape[0], bool)
         return self.trusted.contains(states)
+
+
+def with_names(fallback: Any, names: Sequence[str]) -> Any:
+    """Tell a controller the names of the coordinates that it is written for.
+
+    Args:
+        fallback: What ``as_fallback`` takes.
+        names: The names.
+
+    Returns:
+        The same, where a controller such as ``PID`` knows its coordinates by number.
+    """
+    if isinstance(fallback, tuple | list) and len(fallback) == 2:
+        fallback = Fallback(*fallback)
+    if isinstance(fallback, Fallback):
+        return dataclasses.replace(fallback, policy=with_names(fallback.policy, names))
+    return fallback.for_coordinates(names) if isinstance(fallback, Policy) else fallback
 
 
 def as_fallback(

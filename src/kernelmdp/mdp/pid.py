@@ -1,6 +1,6 @@
 """Proportional-integral-derivative controllers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -8,7 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.policy import Policy, player_of
+from kernelmdp.numerics.checks import with_suggestion
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.types import Period
 
 
@@ -24,7 +27,8 @@ class PID(Policy):
     first period.
 
     Attributes:
-        coordinate: The number of the coordinate of the state.
+        coordinate: The coordinate of the state, by number, or by name where an agent takes the
+            controller as its fallback.
         set_point: The value at which the coordinate is to be held.
         proportional: The gain of the error.
         integral: The gain of the sum of errors.
@@ -32,15 +36,15 @@ class PID(Policy):
         bias: The action at the set point.
         low: The lowest action.
         high: The highest action.
-        rate: The number of a coordinate that is the derivative of the controlled one. It then takes
-            the place of differences between periods.
+        rate: A coordinate that is the derivative of the controlled one. It then takes the place of
+            differences between periods.
 
     >>> heater = PID(coordinate=0, set_point=20.0, proportional=0.5, low=0.0, high=1.0)
     >>> heater([19.0], period=0)
     array([0.5])
     """
 
-    coordinate: int = eqx.field(static=True)
+    coordinate: int | str = eqx.field(static=True)
     set_point: float
     proportional: float
     integral: float = 0.0
@@ -48,7 +52,12 @@ class PID(Policy):
     bias: float = 0.0
     low: float = -float("inf")
     high: float = float("inf")
-    rate: int | None = eqx.field(static=True, default=None)
+    rate: int | str | None = eqx.field(static=True, default=None)
+
+    def for_coordinates(self, names: Sequence[str]) -> "PID":
+        rate = None if self.rate is None else _number("rate", self.rate, names)
+        coordinate = _number("coordinate", self.coordinate, names)
+        return replace_fields(self, coordinate=coordinate, rate=rate)
 
     @property
     def remembers(self) -> bool:
@@ -66,12 +75,12 @@ class PID(Policy):
     def decide(
         self, memory: Any, states: Float[Array, "n m"], period: Period
     ) -> tuple[Float[Array, "n q"], Any]:
-        error = self.set_point - states[:, self.coordinate]
+        error = self.set_point - _column(states, self.coordinate)
         total, last = memory if self.remembers else (jnp.zeros_like(error), error)
         if self.rate is None:
             change = jnp.where(jnp.isnan(last), 0.0, error - last)
         else:
-            change = -states[:, self.rate]
+            change = -_column(states, self.rate)
         summed = total + error
         wanted = (
             self.bias
@@ -85,3 +94,19 @@ class PID(Policy):
 
     def player(self) -> Callable[[Any, int], np.ndarray]:
         return player_of(self)
+
+
+def _number(argument: str, coordinate: int | str, names: Sequence[str]) -> int:
+    """The number of a coordinate that is given by number or name."""
+    if coordinate in names:
+        return list(names).index(str(coordinate))
+    if isinstance(coordinate, int) and 0 <= coordinate < len(names):
+        return coordinate
+    expected = f"a number below {len(names)}, or a name among {', '.join(names)}"
+    raise ArgumentError(argument, expected, with_suggestion(coordinate, names))
+
+
+def _column(states: Float[Array, "n m"], coordinate: int | str) -> Float[Array, " n"]:
+    if isinstance(coordinate, str):
+        raise ArgumentError("coordinate", "a number, or an agent that knows names", coordinate)
+    return states[:, coordinate]

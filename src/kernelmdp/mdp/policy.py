@@ -1,7 +1,7 @@
 """Policies: from a state and a period to an action. They are fixed for an episode."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -40,6 +40,17 @@ class Policy(Module):
         Returns:
             The actions, (n, q).
         """
+
+    def for_coordinates(self, names: Sequence[str]) -> "Policy":
+        """Return the policy for states whose coordinates have names.
+
+        Args:
+            names: The names, in the order of the coordinates.
+
+        Returns:
+            The policy. One that is written for single coordinates finds and checks them here.
+        """
+        return self
 
     def reset(self, count: int) -> Any:
         """Return the memory with which parallel episodes begin.

@@ -9,7 +9,7 @@ from kernelmdp.domains import Box, Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.mdp.constraint_parsing import as_constraints, require_possible
 from kernelmdp.mdp.constraints import Constraint
-from kernelmdp.mdp.fallback import as_fallback
+from kernelmdp.mdp.fallback import as_fallback, with_names
 from kernelmdp.mdp.observed_safety import observed_constraints, observed_fallback
 from kernelmdp.mdp.problem import Problem
 
@@ -40,9 +40,11 @@ def with_safety(problem: Problem, constraints: Any, fallback: Any) -> Problem:
         limits = as_constraints(constraints, names=problem.coordinates, **spaces)
     require_possible(limits, states=_probed_states(problem, limits), actions=problem.actions)
     safe = dataclasses.replace(problem, constraints=limits)
-    controller = problem.fallback if fallback == "known" else fallback
+    shown = problem.coordinates if problem.observation is None else problem.observation.names
+    names = shown or tuple(f"state[{axis}]" for axis in range(problem.states.dimension))
+    controller = problem.fallback if fallback == "known" else with_names(fallback, names)
     if problem.observation is not None and fallback != "known":
-        controller = observed_fallback(fallback, problem.observation)
+        controller = observed_fallback(controller, problem.observation)
     # Users cannot say what a step from a trusted state is measured to cost. They know that it is
     # within its limits.
     seen = tuple(each for each in limits if each.coordinate not in problem.measured)

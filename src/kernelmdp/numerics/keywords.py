@@ -9,6 +9,13 @@ from kernelmdp.numerics.checks import with_suggestion
 
 C = TypeVar("C", bound=Callable[..., Any])
 
+#: Keywords that people know from Stable-Baselines3, and what they do here.
+HABITS = {
+    ("learn", "total_timesteps"): "pass episodes: learning is counted in episodes",
+    ("predict", "deterministic"): "leave it out, as predict never explores",
+    ("predict", "state"): "leave it out: pass the period instead",
+}
+
 
 def suggests_keywords(target: C) -> C:
     """Decorate a function or class so that a misspelt keyword is a TypeError with a suggestion.
@@ -42,7 +49,9 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(*arguments: Any, **keywords: Any) -> Any:
         for keyword in keywords:
             if keyword not in parameters:
-                raise TypeError(f"{name}() has no keyword {with_suggestion(keyword, known)}")
+                habit = HABITS.get((name, keyword))
+                text = with_suggestion(keyword, known) if habit is None else f"{keyword!r}; {habit}"
+                raise TypeError(f"{name}() has no keyword {text}")
         return function(*arguments, **keywords)
 
     return call

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from kernelmdp.errors import ArgumentError
-from kernelmdp.numerics.checks import integer
+from kernelmdp.numerics.checks import choice, integer
 
 #: The sum of 1/l² over l = 1, 2, … is π²/6.
 SQUARES = math.pi**2 / 6
@@ -43,7 +43,9 @@ class RiskBudget:
             valid = False
         if not valid:
             raise ArgumentError("risk", "a probability between 0 and 1", repr(self.risk))
-        if self.episodes not in ("learning", "episode"):
+        if isinstance(self.episodes, str):
+            choice("risk_for", self.episodes, ("learning", "episode"))
+        else:
             integer("risk_for", self.episodes, least=1)
 
     def allowed(self, episode: int, *, spent: float) -> float:
