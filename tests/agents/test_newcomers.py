@@ -100,6 +100,6 @@ def test_habits_of_other_libraries():
 
 def test_errors_of_settings():
     with pytest.raises(ArgumentError, match="did you mean 'episode'"):
-        agent(None, risk_for="epsiode")
+        agent(None, risk_for="episod")
     with pytest.raises(ArgumentError, match="--set horizon=40 on the command line"):
         km.Greedy(Ship(), seed=0)

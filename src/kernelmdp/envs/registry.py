@@ -95,8 +95,7 @@ def require_known(name: str, options: Iterable[str] = ()) -> None:
     accepted = set(parameters) - {"seed"} - ({"dimension"} if maker is rkhs_2d else set())
     unknown = sorted(set(options) - {"seed"} - accepted)
     if unknown:
-        own = ", ".join(sorted(accepted)) or "none of its own"
-        expected = f"for {name}: {own}"
+        expected = f"for {name}: {', '.join(sorted(accepted)) or 'none of its own'}"
         if is_reference(name):
             expected += f"; {', '.join(OF_ALL)} serve every Gymnasium environment"
         known = [*sorted(accepted), *OF_ALL]
