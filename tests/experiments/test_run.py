@@ -198,7 +198,7 @@ def test_a_checkpoint_of_another_run(whole, tmp_path):
     ("words", "message"),
     [
         ({"agent": "genius"}, "agent: expected one of 'greedy', 'random', 'frugal', 'gp-ucrl'"),
-        ({"settings": {"colour": "red"}}, "set: expected settings of psrl: reward"),
+        ({"settings": {"colour": "red"}}, "set: expected settings of frugal: reward"),
         ({"settings": {"reward": lambda z: z[:, 0]}}, "set: expected text and numbers for reward"),
     ],
 )

@@ -29,6 +29,7 @@ def returns_in_draws(
     Returns:
         The sums of rewards, (k,).
 
+    >>> import jax
     >>> import kernelmdp as km
     >>> from kernelmdp.mdp.policy import UniformPolicy
     >>> env, key = km.make("riverswim"), jax.random.key(0)

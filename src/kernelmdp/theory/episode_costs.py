@@ -178,8 +178,8 @@ def largest_total(
     >>> total, unstopped = largest_total(
     ...     [GainCost(0.1, 5.0)], episodes=100, largest_reward=1, horizon=2
     ... )
-    >>> round(total, 2)
-    2.26
+    >>> 2.2 < total < 2.3  # what the search finds varies a little
+    True
     """
     costs = [cost for cost in costs if cost.scale > 0 and cost.total_gain > 0]
     if not costs:
