@@ -198,7 +198,7 @@ def test_a_checkpoint_of_another_run(whole, tmp_path):
     ("words", "message"),
     [
         ({"agent": "genius"}, "agent: expected one of 'greedy', 'random', 'frugal', 'gp-ucrl'"),
-        ({"settings": {"colour": "red"}}, "set: expected settings of frugal: reward"),
+        ({"settings": {"colour": "red"}}, "set: expected settings of psrl: reward"),
         ({"settings": {"reward": lambda z: z[:, 0]}}, "set: expected text and numbers for reward"),
     ],
 )
@@ -294,7 +294,7 @@ def test_run(kmdp, whole, tmp_path):
         (("run", "rhks"), "did you mean 'rkhs'?"),
         (("run", "Nonsense-v0"), "expected an environment that Gymnasium can make"),
         (("run", "rkhs", "--agent", "genius"), "agent: expected one of 'greedy'"),
-        (("run", "rkhs", "--set", "colour=red"), "set: expected settings of psrl: reward"),
+        (("run", "rkhs", "--set", "colour=red"), "set: expected settings of frugal: reward"),
         (("run", "rkhs", "--set", "reward"), "expected NAME=VALUE, got reward"),
         (("run", "rkhs", "--set", "env.colour=red"), "options: expected for rkhs"),
         (("run", "rkhs", "--set", "env.horizon=long"), "horizon: expected a whole number"),
