@@ -243,7 +243,9 @@ class Controller:
     def __repr__(self) -> str:
         policy = getattr(self._policy, "policy", self._policy)
         limit = "no time limit" if self._limit is None else f"time limit {self._limit:g} s"
-        stale = "no watchdog" if self._watchdog is None else f"watchdog {self._watchdog.seconds:g} s"
+        stale = (
+            "no watchdog" if self._watchdog is None else f"watchdog {self._watchdog.seconds:g} s"
+        )
         return (
             f"Controller({self.problem.name!r}, {type(policy).__name__}, {limit}, {stale}, "
             f"{self._fallback}, period {self.period})"
