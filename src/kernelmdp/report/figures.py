@@ -293,7 +293,8 @@ def alternative_text(figure: Figure, runs: Runs) -> str:
         if known.any():
             last = int(np.flatnonzero(known)[-1])
             parts.append(f"{name} {np.nanmean(curves[:, last]):.3g} in episode {last + 1}")
-    return f"{figure.texts(runs)[0]} by episode, a line for each agent. Last: {'; '.join(parts) or 'none'}."
+    title, last_values = figure.texts(runs)[0], "; ".join(parts) or "none"
+    return f"{title} by episode, a line for each agent. Last: {last_values}."
 
 
 def draw_regret(
