@@ -11,6 +11,7 @@ import pytest
 
 import kernelmdp as km
 from kernelmdp.experiments import RunConfig
+from kernelmdp.experiments.study_file import read_plan
 from kmdp import main
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "extending.md"
@@ -22,7 +23,12 @@ def definitions(block):
     """Imports, classes and functions of a block, without what it runs."""
     kept = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
     nodes = [node for node in ast.parse(block).body if isinstance(node, kept)]
-    return "\n".join(ast.get_source_segment(block, node) for node in nodes)
+    lines, starts = block.splitlines(), []
+    for node in nodes:
+        decorators = getattr(node, "decorator_list", [])
+        starts.append(min([node.lineno, *(each.lineno for each in decorators)]))
+    pairs = zip(starts, nodes, strict=True)
+    return "\n".join("\n".join(lines[start - 1 : node.end_lineno]) for start, node in pairs)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +64,19 @@ def typed(mine, monkeypatch):
 )
 def test_each_is_short(block):
     assert len(definitions(block).splitlines()) <= LONGEST
+
+
+def test_settings_of_an_agent_of_ones_own(typed, capsys, tmp_path):
+    typed("agents", "mine:Curious")
+    listed = capsys.readouterr().out
+    assert "deviations" in listed
+    assert "Deviations of the reward" in listed
+    words = ("riverswim", "--agent", "mine:Curious", "--set", "deviations=0.5")
+    typed("run", *words, "--episodes", "1", "--out", str(tmp_path / "run"))
+    assert "deviations = 0.5" in (tmp_path / "run" / "config.toml").read_text()
+    agents = [{"name": "mine:Curious", "grid": {"deviations": [0.5, 1.0]}}]
+    plan = {"name": "own", "episodes": 1, "environments": [{"name": "riverswim"}], "agents": agents}
+    assert [t.config.settings["deviations"] for t in read_plan(plan).trials] == [0.5, 1.0]
 
 
 def assert_played_by_name(words, out):

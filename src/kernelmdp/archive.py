@@ -22,6 +22,8 @@ from kernelmdp.errors import CheckpointError
 FORMAT = "kernelmdp agent"
 #: Version of the file format. ``read`` refuses all others; raise it when the format changes.
 VERSION = 3
+#: The name of the saved agent in the folder of a run.
+RUN_CHECKPOINT = "checkpoint"
 #: Names of the arrays of observations. The first axis of each counts episodes.
 ARRAYS = ("states", "actions", "rewards", "outcomes", "terminated")
 
@@ -122,7 +124,7 @@ def read(
     """Read a saved agent.
 
     Args:
-        path: Path of the file.
+        path: Path of the file, or of the folder of a run.
 
     Returns:
         Description, arrays and states, as ``write`` took them. Older files have no states.
@@ -132,6 +134,10 @@ def read(
             the format, or its arrays differ in their number of episodes.
     """
     file = pathlib.Path(path)
+    if file.is_dir() and not (file / RUN_CHECKPOINT).is_file():
+        raise CheckpointError(f"{file}: a folder without a file {RUN_CHECKPOINT!r}, so no run")
+    if file.is_dir():
+        file /= RUN_CHECKPOINT
     if not file.is_file():
         raise CheckpointError(f"{file}: there is no such file")
     try:

@@ -86,7 +86,7 @@ def report_command(
     """Make one page of results: regret, statistics over seeds, figures, maps."""
     from kernelmdp.report import read, text_table
     from kernelmdp.report.axis_scales import checked_scale
-    from kernelmdp.report.page import require_page, write_report
+    from kernelmdp.report.page import counted, require_page, write_report
     from kernelmdp.report.rendering import figure_width
 
     page = out or (folders[0] if len(folders) == 1 else pathlib.Path()) / "report.html"
@@ -94,7 +94,8 @@ def report_command(
     inches = figure_width(width)
     runs = read(*folders, labels=label or None)
     require_page(page)
-    print(f"{len(runs.trials):,} trials with {len(runs.episodes):,} episodes", file=sys.stderr)
+    counts = counted(len(runs.trials), "trial"), counted(len(runs.episodes), "episode")
+    print(" with ".join(counts), file=sys.stderr)
     notes = _make_maps(runs) if maps else []
     notes += _record_safety(runs, replan=maps)
     written = write_report(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import kernelmdp as km
-from kernelmdp.agents.agent_summary import kernel_text
+from kernelmdp.agents.agent_summary import kernel_text, model_rows
 
 NAMES = ("angle", "speed", "torque")
 
@@ -59,6 +59,31 @@ def test_fitted_kernels_before_and_after_the_first_data():
     assert "kernel of heat" in said
     assert "heat: " in said
     assert "flow: " in said
+
+
+def test_a_motion_along_a_line_says_so():
+    problem = km.Problem.from_spaces(
+        states=km.Box([-2.0, -2.0], [2.0, 2.0]),
+        actions=km.Box([-1.0], [1.0]),
+        horizon=20,
+        coordinates=("position", "speed"),
+        name="rail",
+    )
+    agent = km.Greedy(problem, planner=km.GridPlanner((5, 5), (3,)), seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        actions, states = rng.uniform(-1, 1, (20, 1)), [rng.uniform(-1, 1, 2)]
+        for (force,) in actions:
+            position, speed = states[-1]
+            bend = np.sin(4 * position) - 0.5 * speed**3
+            states.append(
+                np.array([position + 0.1 * speed, 0.8 * speed + 0.1 * bend + 0.1 * force])
+            )
+        agent.tell(np.stack(states), actions, np.zeros(20))
+    rows = dict(model_rows(agent.learner, agent.state, problem))
+    assert rows["kernel of position"].startswith("a line + ")
+    assert not rows["kernel of speed"].startswith("a line")
+    assert "a line" not in rows["kernel of the reward"]
 
 
 def test_a_table_is_a_data_frame():

@@ -107,6 +107,8 @@ def test_nothing_in_a_file_is_run(saved, tmp_path):
 
 
 def test_files_that_are_no_agents(saved, tmp_path):
+    with pytest.raises(CheckpointError, match="a folder without a file 'checkpoint'"):
+        km.load(tmp_path)
     with pytest.raises(CheckpointError, match="there is no such file"):
         km.load(tmp_path / "nothing")
     whole = saved[1].read_bytes()

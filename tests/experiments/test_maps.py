@@ -48,7 +48,9 @@ def test_the_last_map_is_that_of_the_agent(run):
     policy, state = agent.ask(agent.history[-1].states[0]), maps.states[20]
     found = dict(zip(maps.names, maps.layers[-1, :, 20], strict=True))
     action = policy(state, 0)
-    assert found["policy, action coordinate 1"] == pytest.approx(action[0])
+    assert found["policy, action"] == pytest.approx(action[0])
+    assert maps.axis_names == ("state",)
+    assert "mean change of state" in found
     assert found["planned value"] == pytest.approx(agent.planned.value(state))
     point = jnp.asarray(np.concatenate([state, action])[None, :])
     mean, deviation = agent.beliefs.predict_reward(point)

@@ -92,7 +92,8 @@ def test_a_folder(whole):
     assert config["theory"]["bound"] == "not covered: no theorem is about this agent"
     assert config["versions"]["kernelmdp"] == km.__version__
     assert read_config(whole) == CONFIG
-    assert km.load(whole / "checkpoint", task=CONFIG.system()).episode == EPISODES
+    for path in (whole, whole / "checkpoint"):
+        assert km.load(path, task=CONFIG.system()).episode == EPISODES
 
 
 def test_running_again_goes_on(whole, tmp_path):

@@ -68,7 +68,7 @@ def store(
     return columns
 
 
-def store_maps(place, dimension=1):
+def store_maps(place, dimension=1, **names):
     """Maps after 0, 2 and 6 episodes; the value is the state's number plus ten a frame."""
     axes = [np.linspace(-1, 1, 5)] * dimension
     states = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimension)
@@ -81,4 +81,5 @@ def store_maps(place, dimension=1):
         layers=np.stack([layers, -layers], axis=1),
         visited=states[:4] / 2,
         visited_episode=[1, 2, 3, 4],
+        **names,
     )

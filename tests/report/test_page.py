@@ -9,6 +9,7 @@ import pytest
 import kernelmdp as km
 import kmdp as cli
 from kernelmdp.errors import ArgumentError
+from kernelmdp.report import read
 from kernelmdp.report.page import write_report
 from tests.report.stored import store, store_maps
 
@@ -70,6 +71,11 @@ def test_nothing_comes_from_elsewhere(text):
     assert "https://" not in text
 
 
+def test_maps_without_names_count_coordinates_from_0(text):
+    assert "Across: state[0], " in text
+    assert "Upwards: state[1], " in text
+
+
 def test_names_are_escaped(text):
     assert EVIL not in text
     assert "&lt;script&gt;document.title" in text
@@ -85,6 +91,30 @@ def test_what_the_page_says(text):
     assert "<h1>All of &lt;script&gt;" in text
     assert "kmdp report /" in text
     assert "an older page" not in text
+
+
+def test_captions_fit_what_is_known(text):
+    evil, line = text.split('<h2 id="env-')[1:]
+    assert "Return against the optimum.</strong>" in line
+    assert '<th scope="col" class="n">Slope</th><th scope="col" class="n">Coverage</th>' in line
+    assert "Return.</strong> The return of every episode. The optimum is not known." in evil
+    assert "Return against" not in evil
+    for words in ('class="n">Slope</th>', 'class="n">Coverage</th>', "Slope: of log regret"):
+        assert words not in evil
+    assert '<button type="button">Regret</button>' in text  # one table for all trials
+
+
+def test_trials_without_regret_have_no_empty_columns(tmp_path):
+    store(tmp_path / "run", known=False)
+    store_maps(tmp_path / "run", dimension=2, coordinates=["angle", "speed"])
+    write_report(read(tmp_path), tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    for title in ("Regret", "Bound", "Slope"):
+        assert f">{title}</button>" not in text
+    titles, cells = text.split('id="trial-table"')[1].split("</tr>", 1)
+    assert titles.count("<th ") == cells.split("</tr>")[0].count("<td") == 9
+    assert "Across: angle, " in text
+    assert "Upwards: speed, " in text
 
 
 def test_every_image_has_words(text):

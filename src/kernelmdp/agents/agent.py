@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
 from kernelmdp.agents.agent_control import AgentControl
@@ -20,8 +19,8 @@ from kernelmdp.agents.config import AgentConfig, signature_with
 from kernelmdp.agents.conservative import next_plan
 from kernelmdp.agents.evaluation import Evaluation
 from kernelmdp.agents.evidence import evidence_of
+from kernelmdp.agents.first_state import first_state
 from kernelmdp.agents.safety import allowed_risk, plan_safely, spend_risk, without_theorem
-from kernelmdp.agents.size_note import note_size
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Beliefs, ConfidenceSets, Coverage, as_confidence
 from kernelmdp.confidence.run_assumptions import first_clipped_step
@@ -64,6 +63,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         default_learner: The learner's name; "auto" takes the one that the problem names.
         plans_with_deviations: Whether plans need standard deviations at the planner's points.
         is_careful: Whether plans lower learned rewards by a standard deviation with any kernels.
+        draws_functions: Whether plans need functions drawn from the posterior.
         learns: Whether beliefs change with the data.
 
     Raises:
@@ -88,6 +88,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
     default_learner: ClassVar[str] = "auto"
     plans_with_deviations: ClassVar[bool] = False
     is_careful: ClassVar[bool] = False
+    draws_functions: ClassVar[bool] = False
     learns: ClassVar[bool] = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -114,7 +115,6 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         options: dict[str, Any] = {"action_repeat": action_repeat, "angles": angles}
         self.system = self.config.system_for(task, horizon=horizon, **options)
         self.problem: Problem = self.config.problem_for(self.system)
-        note_size(self.problem)
         preset = "fitted" if self.problem.learner == "fitted" else "practical"
         confidence = as_confidence(self.config.confidence, default=preset)
         self.confidence = confidence.for_problem(self.problem)
@@ -127,7 +127,7 @@ class Agent(AgentControl, AgentFiles, abc.ABC):
         exploration = "random" if self.problem.fallback is None else "fallback"
         self.first_episode = self.config.first_episode or (exploration if must_explore else "prior")
         #: The learner's state: what was learned so far.
-        self.state: Any = self.learner.init(self.problem, key=jax.random.key(self.seed))
+        self.state: Any = first_state(self.learner, self.problem, self.seed, self.draws_functions)
         #: The episodes that were learned from, and their number.
         self.history: list[Episode] = []
         self.episode: Any = 0

@@ -128,10 +128,10 @@ class AgentFiles:
         agent: "type[Any] | None" = None,
         **settings: Any,
     ) -> Any:
-        """Load an agent from the file that ``save`` wrote.
+        """Load an agent from the file that ``save`` wrote, or from the folder of a run.
 
         Args:
-            path: The file.
+            path: The file or the folder.
             task: The task. Needed when the agent was made for an object and not for a name.
             agent: The class of the agent. Needed when it is not a registered one.
             **settings: Settings that a file cannot hold, such as a reward function, a kernel

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from kernelmdp.learners import Learner
 from kernelmdp.mdp import Noise, Problem
 
@@ -96,12 +98,16 @@ def model_rows(learner: Learner, state: Any, problem: Problem) -> list[Row]:
     """
     states, actions = coordinate_names(problem)
     beliefs, rows = learner.beliefs(state), list[Row]()
+    # A straight line that explains a motion is its prior mean. The kernel then has what is left.
+    trend = getattr(state, "trend", np.zeros((1, len(states))))
+    lines = [name for name, slopes in zip(states, trend.T, strict=True) if slopes.any()]
     for about, posterior in {} if beliefs is None else beliefs.learned.items():
         kernels = getattr(posterior.kernel, "kernels", (posterior.kernel,))
         labels = states if len(kernels) == len(states) else _numbered("output", len(kernels))
         for label, kernel in zip(labels, kernels, strict=True):
             of = label if len(kernels) > 1 else f"the {about}"
-            rows.append((f"kernel of {of}", kernel_text(kernel, [*states, *actions])))
+            line = "a line + " if about == "transition" and label in lines else ""
+            rows.append((f"kernel of {of}", line + kernel_text(kernel, [*states, *actions])))
     mdp = learner.mean(state)
     # Fitted noise where there is some, else what the problem says.
     reward, transition = getattr(state, "noises", (mdp.reward_noise, mdp.transition_noise))

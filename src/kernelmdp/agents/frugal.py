@@ -101,6 +101,7 @@ class Frugal(Agent):
         columns: Whether the episode explored, the gain that was promised, and the expected cost.
         plans_with_deviations: True: careful plans need standard deviations of the reward.
         is_careful: True: they lower rewards by one, unless ``pessimism`` is set.
+        draws_functions: True.
 
     >>> import kernelmdp as km
     >>> agent = km.Frugal("riverswim", seed=0)
@@ -114,6 +115,7 @@ class Frugal(Agent):
     columns: ClassVar[tuple[str, ...]] = ("explored", "promised_gain", "expected_cost")
     plans_with_deviations: ClassVar[bool] = True
     is_careful: ClassVar[bool] = True
+    draws_functions: ClassVar[bool] = True
 
     # Whether the current episode explores, with its promised gain and expected cost.
     _decision: tuple[bool, float, float] | None = None

@@ -82,6 +82,7 @@ class PSRL(RarelyPlanning):
         name: "psrl".
         Config: ``PSRLConfig``.
         config: The settings.
+        draws_functions: True.
 
     >>> import kernelmdp as km
     >>> agent = km.PSRL("riverswim", seed=0)
@@ -94,6 +95,7 @@ class PSRL(RarelyPlanning):
     name: ClassVar[str] = "psrl"
     Config: ClassVar[type[AgentConfig]] = PSRLConfig
     config: PSRLConfig
+    draws_functions: ClassVar[bool] = True
 
     def plan(self, *, key: Key) -> Plan:
         sample_key, tie_key = _split_key(key)

@@ -104,7 +104,7 @@ def load_agent(
 
     Args:
         kind: The class on which ``load`` was called.
-        path: The file.
+        path: The file, or the folder of a run.
         task: The task, or None to make it again from the file.
         agent: The agent's class, or None to take it from the file.
         settings: Settings that the file does not hold.

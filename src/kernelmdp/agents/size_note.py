@@ -29,5 +29,5 @@ def note_size(problem: Problem) -> None:
         "(gymnasium.wrappers.FilterObservation, TransformObservation), and a rough model "
         "(prior_model)",
         ObservationWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

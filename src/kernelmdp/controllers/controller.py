@@ -81,6 +81,7 @@ class Controller:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.problem, self._state_of, self._clock = problem, state_of, clock
+        self._policy = policy
         self._space = observed_states(problem)
         self._dimension = self._space.dimension - len(problem.measured)
         if bounds is not None and bounds.dimension != self._dimension:
@@ -238,6 +239,17 @@ class Controller:
         if self._watchdog is not None:
             self._watchdog.close()
         self._decisions.close()
+
+    def __repr__(self) -> str:
+        policy = getattr(self._policy, "policy", self._policy)
+        limit = "no time limit" if self._limit is None else f"time limit {self._limit:g} s"
+        stale = (
+            "no watchdog" if self._watchdog is None else f"watchdog {self._watchdog.seconds:g} s"
+        )
+        return (
+            f"Controller({self.problem.name!r}, {type(policy).__name__}, {limit}, {stale}, "
+            f"{self._fallback}, period {self.period})"
+        )
 
     def __enter__(self) -> "Controller":
         return self

@@ -46,6 +46,11 @@ class FallbackAction:
         problem.actions.require_inside("fallback", action[None])
         self._action = action
 
+    def __str__(self) -> str:
+        if self._action is not None:
+            return f"fallback {self._action.tolist()}"
+        return "no fallback" if self._player is None else "fallback controller"
+
     def restart(self) -> None:
         """Begin an episode: forget what the fallback remembers."""
         if isinstance(self._player, PolicyPlayer):

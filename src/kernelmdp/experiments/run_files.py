@@ -31,7 +31,7 @@ EPISODES_FILE = "episodes.csv"
 #: The episodes since the checkpoint was written.
 JOURNAL_FILE = "journal"
 #: The saved agent with its episodes.
-CHECKPOINT_FILE = "checkpoint"
+CHECKPOINT_FILE = archive.RUN_CHECKPOINT
 #: The curve of a theorem's regret bound.
 BOUND_FILE = "bound.csv"
 

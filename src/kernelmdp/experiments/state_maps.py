@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from kernelmdp import archive
 from kernelmdp.agents import Agent
+from kernelmdp.agents.agent_summary import coordinate_names
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.replay import StoredRun, read_run
 from kernelmdp.experiments.safe_sets import restore_spent_risk, safe_set_layers
@@ -77,6 +78,7 @@ def write_maps(folder: Any) -> str | None:
         "total": np.array(stored.episodes),
         "episodes": np.array(numbers),
         "states": states,
+        "coordinates": np.array(coordinate_names(agent.problem)[0]),
         "names": np.array(names),
         "layers": np.array([[layers[name] for name in names] for layers in maps]),
         "visited": np.concatenate(visited)[chosen],
@@ -90,7 +92,7 @@ def _episodes_in(path: pathlib.Path) -> int:
     """Return the number of episodes that the maps of a file show."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            return int(file["total"])
+            return int(file["total"]) if "coordinates" in file else -1
     except archive.READ_ERRORS:
         return -1  # The file is incomplete or of an older format. It is written again.
 
@@ -128,6 +130,7 @@ def _layers(agent: Agent, states: np.ndarray, start: np.ndarray) -> dict[str, np
     layers: dict[str, np.ndarray] = {}
     if not plan.planned:
         return layers
+    state_names, action_names = coordinate_names(agent.problem)
     actions = np.asarray(_actions(plan.policy, jnp.asarray(states)))
     beliefs = agent.learner.beliefs(agent.state)
     if beliefs is not None and agent.learns:
@@ -140,15 +143,15 @@ def _layers(agent: Agent, states: np.ndarray, start: np.ndarray) -> dict[str, np
         # In a table, the outputs are probabilities and not coordinates of a state.
         if next_states.shape[1] == states.shape[1]:
             changes = (np.asarray(next_states) - states).T
-            for axis, change in enumerate(changes, start=1):
-                layers[f"mean change of state coordinate {axis}"] = change
+            for name, change in zip(state_names, changes, strict=True):
+                layers[f"mean change of {name}"] = change
         sizes = np.linalg.norm(np.asarray(deviations), axis=1)
         layers["standard deviation of the transition"] = sizes
     values = _values(plan, states)
     if np.isfinite(values).any():
         layers["planned value"] = values
-    for axis, column in enumerate(actions.T[:2], start=1):
-        layers[f"policy, action coordinate {axis}"] = column
+    for name, column in list(zip(action_names, actions.T, strict=True))[:2]:
+        layers[f"policy, {name}"] = column
     return layers | safe_set_layers(agent, plan, states)
 
 

@@ -13,6 +13,7 @@ from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.kernels import Kernel, Product, Scaled, Sum
 from kernelmdp.kernels.base import gram
 from kernelmdp.numerics.modules import Module
+from kernelmdp.numerics.tracing import is_traced
 from kernelmdp.types import Key
 
 
@@ -163,8 +164,9 @@ def prior_basis(kernel: Kernel, dimension: int, count: int, *, key: Key) -> Basi
 
 @functools.singledispatch
 def _combined(kernel: Kernel, dimension: int, count: int, key: Key) -> Basis:
+    name = type(kernel).__name__ if is_traced(kernel) else kernel
     raise UnknownPropertyError(
-        f"{kernel} has no spectral law and so no random features; use sample_at on a finite set, "
+        f"{name} has no spectral law and so no random features; use sample_at on a finite set, "
         "sample(..., method='lazy'), or a domain on which the kernel compiles"
     )
 

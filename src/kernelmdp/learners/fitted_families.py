@@ -9,7 +9,9 @@ from kernelmdp.gp.ard import ARDFamily
 from kernelmdp.gp.free_kernels import free_kernel
 from kernelmdp.gp.hyperpriors import HyperPrior
 from kernelmdp.gp.kernel_families import KernelFamily
+from kernelmdp.gp.undrawable_kernels import undrawable_part
 from kernelmdp.gp.used_inputs import on_inputs
+from kernelmdp.kernels import Kernel
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.known_increments import prior_changes
 from kernelmdp.mdp.measured_cost import limit_size
@@ -93,6 +95,25 @@ def termination_family(data: FittedData) -> KernelFamily:
         The family.
     """
     return _ard_family(data, np.ones(1), data.problem.inputs)
+
+
+def undrawable_expression(data: FittedData) -> Kernel | None:
+    """Find the part of the user's expressions of which no functions can be drawn.
+
+    Args:
+        data: The data.
+
+    Returns:
+        The part, or None.
+    """
+    reward = None if data.problem.reward is not None else data.settings.reward_kernel
+    points = data.problem.points
+    for expression in (reward, data.settings.transition_kernel):
+        for kernel in () if expression is None else expression.bind(points.names).parts():
+            part = undrawable_part(kernel, points.dimension)
+            if part is not None:
+                return part
+    return None
 
 
 def _family(

@@ -17,12 +17,14 @@ import numpy as np
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
 from kernelmdp.domains import Box
 from kernelmdp.gp.laplace import ParameterLaw, prior_law
+from kernelmdp.kernels import Kernel
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_families import (
     dynamics_family,
     reward_family,
     reward_prior,
     termination_family,
+    undrawable_expression,
 )
 from kernelmdp.learners.fitted_settings import FittedSettings
 from kernelmdp.learners.fitted_state import FittedState
@@ -155,6 +157,9 @@ class FittedKernels(Learner):
         mdp = super().pessimistic(state, deviations=deviations)
         highest = jnp.asarray(state.reward_limits[1])
         return replace_fields(mdp, model=ClippedReward(mdp.model, jnp.asarray(-jnp.inf), highest))
+
+    def undrawable(self, state: FittedState) -> Kernel | None:
+        return undrawable_expression(state.data)
 
     @with_one_thread
     def sample(self, state: FittedState, *, key: Key) -> MDP:

@@ -12,6 +12,7 @@ from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets, KnownR
 from kernelmdp.gp import Posterior, posterior
 from kernelmdp.gp.engine import Engine
 from kernelmdp.gp.mean_functions import ConstantMean, as_mean
+from kernelmdp.gp.undrawable_kernels import undrawable_engine_part
 from kernelmdp.kernels import Kernel, OutputKernel
 from kernelmdp.learners.forgetting import LEAST_WEIGHT, age_weights
 from kernelmdp.learners.learner import GAINS, Learner, LearnerRequirements
@@ -114,6 +115,10 @@ class FixedKernels(Learner):
 
     def mean(self, state: FixedState) -> MDP:
         return state.problem.mdp(state.beliefs.mean())
+
+    def undrawable(self, state: FixedState) -> Kernel | None:
+        learned = state.beliefs.learned.values()
+        return undrawable_engine_part(each for posterior in learned for each in posterior.engines)
 
     def sample(self, state: FixedState, *, key: Key) -> MDP:
         return state.problem.mdp(state.beliefs.sample(key=key))

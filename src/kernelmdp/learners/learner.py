@@ -15,6 +15,7 @@ import numpy as np
 
 from kernelmdp.confidence import Beliefs, ConfidenceRule, ConfidenceSets
 from kernelmdp.errors import ArgumentError, UnknownPropertyError
+from kernelmdp.kernels import Kernel
 from kernelmdp.learners.model_wrappers import BonusReward, PessimisticReward
 from kernelmdp.mdp import MDP, Episode, Problem
 from kernelmdp.numerics.modules import replace_fields
@@ -212,6 +213,17 @@ class Learner(abc.ABC):
             The lowest and the highest mean reward; infinite if the learner has no limits.
         """
         return -math.inf, math.inf
+
+    def undrawable(self, state: Any) -> Kernel | None:
+        """Find a kernel of which ``sample`` can draw no functions.
+
+        Args:
+            state: What was learned.
+
+        Returns:
+            The kernel, or None if there is none.
+        """
+        return None
 
     @abc.abstractmethod
     def sample(self, state: Any, *, key: Key) -> MDP:

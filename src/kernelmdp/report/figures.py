@@ -183,6 +183,7 @@ class Figure(NamedTuple):
         draw: A function that draws it, from axes and runs.
         if_empty: Why a figure may have nothing to show.
         above_zero: Whether zeros say nothing.
+        without_optimum: Another title and caption for runs whose optimum is not known.
     """
 
     title: str
@@ -191,6 +192,20 @@ class Figure(NamedTuple):
     draw: Callable[..., None]
     if_empty: str = "no episodes"
     above_zero: bool = False
+    without_optimum: tuple[str, str] | None = None
+
+    def texts(self, runs: Runs) -> tuple[str, str]:
+        """Return the title and the caption.
+
+        Args:
+            runs: The runs of one environment.
+
+        Returns:
+            The texts that fit the runs.
+        """
+        if self.without_optimum is None or np.isfinite(runs.episodes["optimal_value"]).any():
+            return self.title, self.caption
+        return self.without_optimum
 
     def is_empty(self, runs: Runs) -> bool:
         """Return whether there is nothing to draw.
@@ -219,6 +234,7 @@ FIGURES = {
         "The return of every episode, with noise. Dashed: the value of the optimal policy.",
         "return",
         returns,
+        without_optimum=("Return", "The return of every episode. The optimum is not known."),
     ),
     "gain": Figure(
         "Information gain",
@@ -277,7 +293,8 @@ def alternative_text(figure: Figure, runs: Runs) -> str:
         if known.any():
             last = int(np.flatnonzero(known)[-1])
             parts.append(f"{name} {np.nanmean(curves[:, last]):.3g} in episode {last + 1}")
-    return f"{figure.title} by episode, a line for each agent. Last: {'; '.join(parts) or 'none'}."
+    title, last_values = figure.texts(runs)[0], "; ".join(parts) or "none"
+    return f"{title} by episode, a line for each agent. Last: {last_values}."
 
 
 def draw_regret(

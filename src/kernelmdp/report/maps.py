@@ -10,8 +10,9 @@ import numpy as np
 
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.safe_sets import RISK_LAYER, SAFE_LAYER
+from kernelmdp.report.figures import shortened
 
-#: The arrays of the file. They are the fields of ``Maps``.
+#: The arrays of the file. They are the fields of ``Maps``, but for the names of coordinates.
 ARRAYS = ("episodes", "states", "names", "layers", "visited", "visited_episode")
 #: The byte that encodes a missing number. Other numbers are 0 to 254.
 MISSING = 255
@@ -32,6 +33,7 @@ class Maps:
         layers: The values, (F, L, N).
         visited: Visited states, (V, m).
         visited_episode: In which episode each was visited, (V,).
+        coordinates: The names of the coordinates of a state. Older files have none.
     """
 
     episodes: np.ndarray
@@ -40,6 +42,14 @@ class Maps:
     layers: np.ndarray
     visited: np.ndarray
     visited_episode: np.ndarray
+    coordinates: tuple[str, ...] = ()
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The names of the coordinates, or their numbers from 0."""
+        count = self.states.shape[1]
+        numbered = tuple(f"state[{axis}]" for axis in range(count))
+        return self.coordinates if len(self.coordinates) == count else numbered
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -87,6 +97,7 @@ class Maps:
         return {
             "episodes": self.episodes.tolist(),
             "names": list(self.names),
+            "coordinates": list(self.axis_names),
             "low": low.tolist(),
             "high": high.tolist(),
             "shape": self.shape,
@@ -116,6 +127,7 @@ def read_maps(folder: Any) -> Maps | None:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in ARRAYS}
+            coordinates = file["coordinates"] if "coordinates" in file else ()
         sizes = (len(arrays["episodes"]), len(arrays["names"]), len(arrays["states"]))
         dimension = arrays["states"].shape[1]
     except (OSError, KeyError, ValueError, EOFError, IndexError, zipfile.BadZipFile) as error:
@@ -123,7 +135,7 @@ def read_maps(folder: Any) -> Maps | None:
     if arrays["layers"].shape != sizes or dimension > 2 or 0 in sizes:
         raise ArgumentError("folder", f"layers of shape {sizes}, for m = 1 or 2", path)
     arrays["names"] = tuple(map(str, arrays["names"]))
-    return Maps(**arrays)
+    return Maps(**arrays, coordinates=tuple(map(str, coordinates)))
 
 
 def draw_map(axes: Any, maps: Maps, name: str, *, frame: int = -1) -> None:
@@ -143,7 +155,7 @@ def draw_map(axes: Any, maps: Maps, name: str, *, frame: int = -1) -> None:
     layer, episodes = maps.names.index(name), maps.episodes[frame]
     values, (low, high) = maps.layers[frame, layer], maps.value_range(layer)
     visited = maps.visited[maps.visited_episode <= episodes]
-    axes.set_xlabel("state coordinate 1")
+    axes.set_xlabel(shortened(maps.axis_names[0]))
     if maps.states.shape[1] == 1:
         axes.plot(maps.states[:, 0], values)
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
@@ -159,5 +171,5 @@ def draw_map(axes: Any, maps: Maps, name: str, *, frame: int = -1) -> None:
         image = axes.pcolormesh(*grid, values.reshape(maps.shape), shading="nearest", **style)
         image.set_rasterized(True)
     axes.plot(*visited.T, "o", color="white", mec="black", mew=0.4, ms=2, label="visited")
-    axes.set_ylabel("state coordinate 2")
+    axes.set_ylabel(shortened(maps.axis_names[1]))
     axes.figure.colorbar(image, ax=axes, label=name)

@@ -48,6 +48,8 @@ COLUMNS = {
     "coverage": ("coverage", True),
     "milliseconds": ("ms an episode", True),
 }
+#: Those of them that say nothing where no optimum and no bound are known.
+REGRETS = ("regret", "bound_value", "slope")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +124,7 @@ def write_report(
                 "name": env,
                 "id": names[env],
                 "statistics": _rows(statistics, env),
+                "filled": _filled(_of_env(statistics, env), ("slope", "coverage")),
                 "comparisons": _rows(compared, env),
                 "figures": figures,
                 "left_out": [each for each in FIGURES.values() if each.is_empty(env_runs)],
@@ -140,7 +143,7 @@ def write_report(
         sections=sections,
         notes=[*runs.notes, *unfinished_notes(runs), *notes],
         trials=_trials(runs.trials),
-        columns=COLUMNS,
+        columns=_columns(runs.trials),
         counts=_counts(runs),
         versions=_versions(runs.trials),
         studies=runs.studies,
@@ -208,7 +211,7 @@ def _figures(
         options = {"vacuous": vacuous} if key == "regret" else {}
         draw = functools.partial(figure.draw, **options)
         files = render(functools.partial(_draw, draw, runs, scale), width=width)
-        fields: Any = {"title": figure.title, "caption": figure.caption}
+        fields: Any = dict(zip(("title", "caption"), figure.texts(runs), strict=True))
         alt = alternative_text(figure, runs)
         figures.append(embed_figure(files, folder, f"{name}-{key}", alt=alt, **fields))
     return figures
@@ -219,8 +222,23 @@ def _draw(draw: Any, runs: Runs, scale: str, axes: Any) -> None:
     set_scale(axes, scale)
 
 
+def _of_env(frame: Frame, env: str) -> Frame:
+    return frame[frame["environment"] == env] if len(frame) else frame
+
+
 def _rows(frame: Frame, env: str) -> list[dict[str, Any]]:
-    return frame[frame["environment"] == env].to_dict("records") if len(frame) else []
+    return _of_env(frame, env).to_dict("records")
+
+
+def _filled(frame: Frame, names: tuple[str, ...]) -> list[str]:
+    """Return the columns that hold a number."""
+    return [name for name in names if frame[name].notna().any()]
+
+
+def _columns(trials: Frame) -> dict[str, tuple[str, bool]]:
+    """Return the columns of the table of trials. Without regrets, those about regret are empty."""
+    empty = set() if _filled(trials, REGRETS) else set(REGRETS)
+    return {name: title for name, title in COLUMNS.items() if name not in empty}
 
 
 def _theory(runs: Runs) -> list[dict[str, Any]]:
@@ -255,7 +273,7 @@ def _trials(trials: Frame) -> list[list[dict[str, Any]]]:
     ordered = trials.sort_values(["env", "label", "agent", "setting", "seed"])
     agents = np.where(ordered["label"] == "", "", ordered["label"] + ": ") + ordered["agent"]
     frame = ordered.assign(milliseconds=1e3 * ordered["seconds"], agent=agents)
-    return [[_cell(name, row) for name in COLUMNS] for row in frame.to_dict("records")]
+    return [[_cell(name, row) for name in _columns(trials)] for row in frame.to_dict("records")]
 
 
 def _cell(name: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -275,13 +293,25 @@ def _cell(name: str, row: dict[str, Any]) -> dict[str, Any]:
     return {"text": text, "key": "" if math.isnan(value) else repr(float(value))}
 
 
+def counted(count: int, noun: str) -> str:
+    """Write a number of things.
+
+    Args:
+        count: The number.
+        noun: One thing.
+
+    Returns:
+        The text.
+
+    >>> counted(1, "trial"), counted(1200, "episode")
+    ('1 trial', '1,200 episodes')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _counts(runs: Runs) -> str:
     trials = runs.trials
     agents = len(set(zip(trials["agent"], trials["setting"], strict=True)))
-
-    def counted(count: int, noun: str) -> str:
-        return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
     return ", ".join(
         [
             counted(len(trials), "trial"),

@@ -123,8 +123,8 @@ def draw_safe_set(axes: Any, maps: Maps, record: SafetyRecord | None, *, frame: 
         draw(limit, color="black", linestyle="--", linewidth=1.2)
     axes.grid(False)
     axes.set_title(f"after {maps.episodes[frame]} episodes")
-    axes.set_xlabel(_name_of(record, 0, "state coordinate 1"))
-    axes.set_ylabel(_name_of(record, 1, "state coordinate 2"))
+    axes.set_xlabel(_name_of(record, 0, "state[0]"))
+    axes.set_ylabel(_name_of(record, 1, "state[1]"))
 
 
 def draw_safe_interval(axes: Any, maps: Maps, record: SafetyRecord | None) -> None:
