@@ -45,7 +45,7 @@ def test_files_are_short():
     """The limits are at most 5 % above what was reached when they were set."""
     assert max(LENGTHS.values()) <= 265
     assert statistics.median(LENGTHS.values()) <= 88
-    assert sum(n for path, n in LENGTHS.items() if path.parts[0] == "agents") <= 2250
+    assert sum(n for path, n in LENGTHS.items() if path.parts[0] == "agents") <= 2300
 
 
 def test_types_are_seldom_asked_for():
