@@ -150,7 +150,7 @@ def test_a_class_without_options_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(tmp_path)
     code, _, err = called(monkeypatch, capsys, "run", "vessel:Vessel", "--set", "env.size=4")
     assert code == 2
-    assert "none of its own; horizon, action_repeat, angles" in err
+    assert "none of its own; horizon, angles, action_repeat" in err
     sys.modules.pop("vessel")
 
 

@@ -36,8 +36,9 @@ def rkhs_2d(seed: int = 0, **options: Any) -> Environment:
 
 #: Functions that make environments, by name. They take options, and ``seed`` if they need one.
 ENVIRONMENTS = Registry[Callable[..., Any]]("environment")
-#: Options of the border to Gymnasium, which are no business of a maker.
-OF_ALL = ("horizon", "action_repeat", "angles", "clock", "cost")
+#: Options of ``from_gymnasium`` that serve every Gymnasium environment, beside the horizon. The
+#: environment itself need not have them.
+BORDER_OPTIONS = ("angles", "action_repeat", "clock", "cost")
 #: The environments of this library.
 _BUILT_IN: dict[str, Callable[..., Environment]] = {
     "rkhs": rkhs,
@@ -97,9 +98,10 @@ def require_known(name: str, options: Iterable[str] = ()) -> None:
     if unknown:
         expected = f"for {name}: {', '.join(sorted(accepted)) or 'none of its own'}"
         if is_reference(name):
-            expected += f"; {', '.join(OF_ALL)} serve every Gymnasium environment"
-        known = [*sorted(accepted), *OF_ALL]
-        raise ArgumentError("options", expected, with_suggestion(unknown[0], known))
+            border = ("horizon", *BORDER_OPTIONS)
+            expected += f"; {', '.join(border)} serve every Gymnasium environment"
+            accepted |= set(border)
+        raise ArgumentError("options", expected, with_suggestion(unknown[0], sorted(accepted)))
 
 
 def takes_option(name: str, option: str) -> bool:

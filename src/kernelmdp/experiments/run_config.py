@@ -10,11 +10,10 @@ import gymnasium
 from kernelmdp.agents import AGENTS, Agent
 from kernelmdp.agents.saving import WRITERS
 from kernelmdp.envs import ENVIRONMENTS
-from kernelmdp.envs.registry import require_known
+from kernelmdp.envs.registry import BORDER_OPTIONS, require_known
 from kernelmdp.envs.task_construction import import_namespace
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.systems import (
-    BORDER_OPTIONS,
     PlayableSystem,
     as_playable,
     border_options,

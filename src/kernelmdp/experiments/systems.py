@@ -20,7 +20,7 @@ from jaxtyping import Array
 from kernelmdp.agents import Agent
 from kernelmdp.agents.system import System, register_systems
 from kernelmdp.envs import ENVIRONMENTS, Environment, GymnasiumTask, from_gymnasium, make
-from kernelmdp.envs.registry import takes_option
+from kernelmdp.envs.registry import BORDER_OPTIONS, takes_option
 from kernelmdp.errors import ArgumentError
 from kernelmdp.experiments.learning_loop import learn
 from kernelmdp.experiments.regret import Evaluator, NoEvaluator, RegretEvaluator
@@ -32,10 +32,6 @@ from kernelmdp.mdp.memory import Memory
 from kernelmdp.mdp.remembered_problem import with_memory
 from kernelmdp.numerics.modules import quick_jit
 from kernelmdp.types import ArrayLike, Key, Observation
-
-#: Options of ``from_gymnasium`` that serve every Gymnasium environment. The environment itself need
-#: not have them.
-BORDER_OPTIONS = ("angles", "action_repeat", "clock", "cost")
 
 
 class PlayableSystem(System, abc.ABC):
