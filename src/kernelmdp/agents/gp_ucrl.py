@@ -177,7 +177,7 @@ class GPUCRL(RarelyPlanning):
         self.problem = self.confidence.bounded(self.problem)
         planner = super()._make_planner()
         bound_may_hold = self._settings_covered and math.isfinite(self.problem.lipschitz)
-        named = isinstance(self.config.planner, str)
+        named = isinstance(self.config.planner, str) and not planner.searches_functions
         return planner.rounded_up() if bound_may_hold and named else planner
 
     def _make_learner(self) -> Learner:

@@ -106,6 +106,7 @@ def build(
         net=cells,
         shape=confidence.shape,
         reward_range=EVERYTHING,
+        joint=confidence.setting == "rkhs",
     )
     plausible: PlausibleModel = balls
     if confidence.shape == "likelihood":

@@ -17,10 +17,12 @@ from jaxtyping import Array, Float
 
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.beta import Number
+from kernelmdp.confidence.joint_sets import family_of
 from kernelmdp.confidence.sets import Plausible, PlausibleModel
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.regularisation import DataSpectrum
 from kernelmdp.mdp import Prediction
+from kernelmdp.mdp.model import FunctionFamily
 from kernelmdp.numerics.modules import jit, replace_fields
 
 #: Regularisers α as multiples of the posterior's. Smaller steps than a factor of 10 make sets less
@@ -108,6 +110,9 @@ class Intersection(PlausibleModel):
     beta_reward: Any
     beta_transition: Any
     members: tuple[Plausible, ...]
+
+    def whole_functions(self) -> FunctionFamily:
+        return family_of([(s.beliefs, s.beta_reward, s.beta_transition) for s in self.members])
 
     def within(self, reward_range: tuple[Any, Any]) -> "Intersection":
         members = tuple(member.within(reward_range) for member in self.members)

@@ -48,7 +48,7 @@ def _noise_not_planned(e: Evidence) -> Iterator[str]:
 
 def _plans_short_of_optimism(e: Evidence) -> Iterator[str]:
     if not e.planner.rounds_up(e.problem):
-        yield "plans may be short of optimism (set the planner's optimism to 'upper')"
+        yield "plans may be short of optimism (planner 'grid' with optimism 'upper' is not)"
 
 
 def _beta_not_the_theorem_s(e: Evidence) -> Iterator[str]:

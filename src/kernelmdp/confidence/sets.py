@@ -14,10 +14,13 @@ from jaxtyping import Array, Float
 from kernelmdp.confidence import shapes
 from kernelmdp.confidence.beliefs import Beliefs
 from kernelmdp.confidence.coverage import Coverage
+from kernelmdp.confidence.joint_sets import family_of
 from kernelmdp.confidence.nets import Net
+from kernelmdp.errors import UnknownPropertyError
 from kernelmdp.gp import Posterior
 from kernelmdp.gp.weight_engine import WeightEngine
 from kernelmdp.mdp import MDP, Model, Prediction
+from kernelmdp.mdp.model import FunctionFamily
 from kernelmdp.numerics.modules import Module, jit, replace_fields
 from kernelmdp.numerics.tracing import as_float, is_traced
 
@@ -51,6 +54,12 @@ class PlausibleModel(Model):
         Returns:
             The family.
         """
+
+    def whole_functions(self) -> FunctionFamily:
+        raise UnknownPropertyError(
+            f"{type(self).__name__} says what is plausible at each point, not for whole functions: "
+            "planner 'joint' needs confidence 'valid', 'dual' or 'practical' in the setting 'rkhs'"
+        )
 
     @property
     def contradicted(self) -> bool:
@@ -86,6 +95,8 @@ class Plausible(PlausibleModel):
         net: The net of the GP setting, or None.
         shape: "trace", "lmax", "ellipsoid" or "box".
         reward_range: An interval that contains every mean reward.
+        joint: Whether β bounds the whole function in the norm of the RKHS, as in Lemma 7, and not
+            only its value at each point.
 
     >>> import kernelmdp as km
     >>> plausible = km.GPUCRL("riverswim", seed=0).confidence_sets().plausible
@@ -102,6 +113,7 @@ class Plausible(PlausibleModel):
     net: Net | None
     shape: str = eqx.field(static=True)
     reward_range: tuple[Any, Any]
+    joint: bool = eqx.field(static=True, default=False)
 
     def __call__(self, points: Float[Array, "n d"]) -> Prediction:
         reward, reward_width = self.reward(points)
@@ -136,6 +148,11 @@ class Plausible(PlausibleModel):
         width = self.beta_reward.astype(points.dtype) * std[:, 0]
         width = width + self.slack_reward.astype(points.dtype)
         return intersect(centre[:, 0], width, self.reward_range)
+
+    def whole_functions(self) -> FunctionFamily:
+        if not self.joint:
+            return super().whole_functions()
+        return family_of([(self.beliefs, self.beta_reward, self.beta_transition)])
 
     def within(self, reward_range: tuple[Any, Any]) -> "Plausible":
         return dataclasses.replace(self, reward_range=reward_range)

@@ -213,6 +213,14 @@ class Engine(Module):
         """
         return None
 
+    @property
+    def weight_moments(self) -> tuple[Float[Array, "r p"], Float[Array, "r r"]] | None:
+        """Mean and a root of the covariance of the weights; None for an engine without weights.
+
+        If there are weights, they are the ``coefficients`` of ``mean_function``.
+        """
+        return None
+
     # Some engines can cache feature values at points that are evaluated often.
 
     @property

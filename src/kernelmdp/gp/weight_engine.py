@@ -257,6 +257,10 @@ class WeightEngine(Engine):
         return self.basis, self.root
 
     @property
+    def weight_moments(self) -> tuple[Float[Array, "r p"], Float[Array, "r r"]]:
+        return self.weights, self.root
+
+    @property
     def cached(self) -> PointCache | None:
         return self.cache
 

@@ -51,6 +51,43 @@ class Prediction(NamedTuple):
         return self.radius is None and self.root is None and self.sides is None
 
 
+class FunctionFamily(Module):
+    """A family whose members are whole functions, and not a choice at each point.
+
+    It is smaller than the family of all models within the widths of a prediction, because one
+    function cannot be extreme everywhere.
+    """
+
+    @abc.abstractmethod
+    def best(
+        self,
+        points: Float[Array, "n d"],
+        reward_weights: Float[Array, " n"],
+        state_weights: Float[Array, "n m"],
+    ) -> Any:
+        """Find the member that maximises Σ_i (w_i R(z_i) + ⟨v_i, P(z_i)⟩).
+
+        Args:
+            points: z, (n, d).
+            reward_weights: w.
+            state_weights: v.
+
+        Returns:
+            What names the member, a pytree of a few arrays.
+        """
+
+    @abc.abstractmethod
+    def member(self, name: Any) -> "Model":
+        """Return a member.
+
+        Args:
+            name: The result of ``best``.
+
+        Returns:
+            Its model, without widths.
+        """
+
+
 class Model(Module):
     """A function from points z = (s, a) to predictions.
 
@@ -60,6 +97,17 @@ class Model(Module):
 
     @abc.abstractmethod
     def __call__(self, points: Float[Array, "n d"]) -> Prediction: ...
+
+    def whole_functions(self) -> FunctionFamily | None:
+        """Return the plausible models as whole functions.
+
+        Returns:
+            The family, or None for a model without widths.
+
+        Raises:
+            UnknownPropertyError: If the model has widths, but knows no such family.
+        """
+        return None
 
     def quadratic_width(self) -> Float[Array, " d"]:
         """Return u such that the reward width is at most Σ_j u_j z_j² at every z.

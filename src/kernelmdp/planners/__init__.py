@@ -9,6 +9,7 @@ from kernelmdp.planners.arm_planner import ArmPlanner
 from kernelmdp.planners.certified_planner import CertifiedPlan, CertifiedPlanner
 from kernelmdp.planners.conformance import check_planner
 from kernelmdp.planners.grid_planner import GridPlan, GridPlanner, GridPolicy
+from kernelmdp.planners.joint_planner import JointPlanner
 from kernelmdp.planners.mpc import MPC, MPCPlan, MPCPlanner
 from kernelmdp.planners.plan import Plan, UnplannedPolicy, ValueTable
 from kernelmdp.planners.planner import Planner, Spaces
@@ -26,6 +27,7 @@ __all__ = [
     "GridPlan",
     "GridPlanner",
     "GridPolicy",
+    "JointPlanner",
     "MPCPlan",
     "MPCPlanner",
     "Plan",

@@ -46,6 +46,8 @@ class Planner(Protocol):
             is none. ``constrained`` makes it.
         keeps_constraints: Whether plans keep constraints. ``within`` then tells the planner how.
         bounds_risk: Whether the planned risk of a violation is a bound, and no estimate.
+        searches_functions: Whether the best member of a family is searched among whole functions.
+            Such a search may be short of optimism.
         needs_quadratic_rewards: Whether rewards must be quadratic. Rewards that are lowered by
             their standard deviations are not.
         drawn_models: Number of models, drawn from the beliefs, that plans need in the MDP.
@@ -62,6 +64,7 @@ class Planner(Protocol):
     safe_name: ClassVar[str | None] = None
     keeps_constraints: ClassVar[bool] = False
     bounds_risk: ClassVar[bool] = False
+    searches_functions: ClassVar[bool] = False
     needs_quadratic_rewards: ClassVar[bool] = False
     drawn_models: int = 0
 

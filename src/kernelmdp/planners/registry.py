@@ -10,6 +10,7 @@ from kernelmdp.numerics.checks import with_suggestion
 from kernelmdp.planners.arm_planner import ArmPlanner
 from kernelmdp.planners.certified_planner import CertifiedPlanner
 from kernelmdp.planners.grid_planner import GridPlanner
+from kernelmdp.planners.joint_planner import JointPlanner
 from kernelmdp.planners.mpc import MPCPlanner
 from kernelmdp.planners.planner import Planner
 from kernelmdp.planners.riccati_planner import RiccatiPlanner
@@ -40,6 +41,7 @@ def bonus_planner(problem: Problem) -> GridPlanner:
 PLANNERS = Registry[type[Planner] | PlannerMaker]("planner")
 PLANNERS.register("grid", GridPlanner)
 PLANNERS.register("bonus", bonus_planner)
+PLANNERS.register("joint", JointPlanner)
 PLANNERS.register("paper", TolerancePlanner)
 PLANNERS.register("mpc", MPCPlanner)
 PLANNERS.register("riccati", RiccatiPlanner)
