@@ -66,6 +66,18 @@ def _needs_lipschitz(problem: Problem) -> bool:
     return problem.horizon > 1 and not problem.transition_noise.categorical
 
 
+def lipschitz_is_bound(problem: Problem) -> bool:
+    """Tell whether the L of a problem is a bound, and not an estimate.
+
+    Args:
+        problem: The problem.
+
+    Returns:
+        Whether its rule is one of ``LIPSCHITZ_BOUND_RULES``.
+    """
+    return problem.lipschitz_rule.startswith(LIPSCHITZ_BOUND_RULES)
+
+
 def _lipschitz_unknown(e: Evidence) -> Iterator[str]:
     assert e.problem is not None
     constant, rule = e.problem.lipschitz, e.problem.lipschitz_rule
@@ -73,7 +85,7 @@ def _lipschitz_unknown(e: Evidence) -> Iterator[str]:
         return
     if not math.isfinite(constant):
         yield f"L is not known ({rule})"
-    elif not rule.startswith(LIPSCHITZ_BOUND_RULES):
+    elif not lipschitz_is_bound(e.problem):
         yield f"L = {constant:.3g} is an estimate ({rule})"
 
 
@@ -126,6 +138,20 @@ def _draws_inflated(e: Evidence) -> Iterator[str]:
 def _plans_kept(e: Evidence) -> Iterator[str]:
     if e.replan_gain is not None:
         yield "plans are kept for several episodes, for which posterior sampling has no bound"
+
+
+def _draws_clipped(e: Evidence) -> Iterator[str]:
+    """A draw whose rewards are clipped does not have the law of the truth."""
+    assert e.problem is not None
+    needed = math.inf
+    if e.prior is not None:
+        norm = getattr(e.prior, "norm_reward", None)
+        norm = e.problem.norm_reward if norm is None else norm
+        if norm is not None:
+            needed = norm * math.sqrt(e.problem.reward_kernel.variance_bound(e.problem.points))
+    low, high = e.problem.reward_range
+    if not e.reward_known and min(-low, high) < needed * (1 - ROUNDING):
+        yield f"plans clip the rewards of draws to [{low:.3g}, {high:.3g}]"
 
 
 def _draws_not_exact(e: Evidence) -> Iterator[str]:
@@ -219,6 +245,15 @@ OF_SAMPLING = (
         ("problem.noise_floors",),
     ),
     Assumption("draws have the posterior's law", "regret", _draws_inflated, ("agent.inflate",)),
+    Assumption(
+        "plans are optimal for the draw itself",
+        "regret",
+        _draws_clipped,
+        (
+            *("agent.reward_bounds", "problem.reward_bounds"),
+            *("problem.norm_reward", "prior.norm_reward"),
+        ),
+    ),
     Assumption(
         "every episode has a plan of its own", "regret", _plans_kept, ("agent.replan_gain",)
     ),
