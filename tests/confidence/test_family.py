@@ -253,6 +253,15 @@ def test_tables_have_families_too():
     assert agent.sets.plausible.numbers() == {"members_reward": 1.0, "members_transition": 1.0}
 
 
+def test_families_of_different_sizes():
+    sets = AdaptiveConfidence(
+        reward_family=[("se(0.5)", 2.0)], transition_family=[("se(0.5)", 2.0), ("se(1.0)", 2.0)]
+    )
+    agent = tiny.make(km.GPUCRL, confidence=sets)
+    agent.learn(1, progress=False)
+    assert agent.sets.plausible.numbers() == {"members_reward": 1.0, "members_transition": 2.0}
+
+
 def test_lengthscales_are_stretched_and_nothing_else():
     kernel = km.kernel("2.0 * se(0.5)[0] + linear[1]")
     assert str(stretched(kernel, 4.0)) == "2.0 * se(2.0)[0] + linear[1]"

@@ -255,6 +255,11 @@ def test_ranks():
     kernel = km.kernel("se(1.0) @ index(2)")
     one = compile_kernel(km.kernel("se(1.0)"), BOX).rank
     assert rank_of(kernel, BOX) == (2 * one, True)
+    box = km.Box([-1.0] * 2, [1.0] * 2)
+    # A sum has both parts in every output; independent outputs have one each.
+    both = km.kernel("linear @ index(2) + quadratic @ index(2)")
+    assert rank_of(both, box) == (2 * (2 + 3), False)
+    assert rank_of(km.kernel("independent(linear, quadratic)"), box) == (2 + 3, False)
 
 
 # The theorems.

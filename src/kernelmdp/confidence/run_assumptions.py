@@ -123,7 +123,7 @@ def _not_drawn_from_the_prior(e: Evidence) -> Iterator[str]:
 def _clipped_by_a_norm(e: Evidence) -> Iterator[str]:
     assert e.problem is not None
     by_norm = e.problem.reward_bounds is None and math.isfinite(e.problem.reward_range[1])
-    if by_norm and not e.reward_known:
+    if e.problem.drawn_from_prior and by_norm and not e.reward_known:
         yield "rewards are clipped by a norm, which draws of the prior exceed"
 
 

@@ -106,9 +106,11 @@ def run_bound(agent: Agent) -> RunBound:
         return RunBound("not covered: no theorem is about this agent")
     theorem, coverage = agent.theorem, agent.theorem.coverage(agent.evidence, "regret")
     if not coverage.covered and theorem is THEOREM_1:
-        # Gaussian noise can take the place of L.
-        if THEOREM_16.coverage(agent.evidence, "regret").covered:
-            theorem, coverage = THEOREM_16, THEOREM_16.coverage(agent.evidence, "regret")
+        # Gaussian noise can take the place of L. Or it takes less to be covered.
+        by_noise = THEOREM_16.coverage(agent.evidence, "regret")
+        is_gaussian = agent.problem.transition_noise.gaussian
+        if by_noise.covered or (is_gaussian and len(by_noise.reasons) <= len(coverage.reasons)):
+            theorem, coverage = THEOREM_16, by_noise
     if not coverage.covered:
         return RunBound(str(coverage))
     try:
