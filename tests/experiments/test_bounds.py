@@ -198,6 +198,17 @@ def test_a_known_reward_costs_nothing():
     assert found.trivial == pytest.approx(2 * 0.5 * 5 * H, rel=0.01)
 
 
+def test_the_martingale_has_the_range_of_planned_values():
+    """Bounds of rewards that are wider than B_R√κ widen what plans may expect."""
+    parts = [
+        bound(problem(transition_noise=OTHER, reward_bounds=(-end, end))).at(5).parts
+        for end in (0.1, 10.0)
+    ]
+    known = bound(problem(transition_noise=OTHER)).at(5).parts["martingale"]
+    assert parts[0]["martingale"] == pytest.approx(known)
+    assert parts[1]["martingale"] == pytest.approx(known * 10.0 / math.sqrt(0.6))
+
+
 def test_compiled_kernels_add_their_error():
     task = problem(reward_kernel=kernels.SquaredExponential(2.0))
     assert bound(task).at(1).parts["kernel"] > 0
