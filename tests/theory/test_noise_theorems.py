@@ -310,6 +310,18 @@ def test_a_bonus_costs_more_than_a_search():
         theorem16(**p, optimism="bonus", lipschitz=1.0)
 
 
+@pytest.mark.parametrize("periods", [2, 3, 20])
+def test_a_bonus_is_paid_in_the_last_period_too(periods):
+    """By hand: Σ_h ((w_1 + w_h)/2)² over h = 1..H with w_H = 0, for very many episodes."""
+    p = draw(3) | {"episodes": 10**12, "horizon": periods, "gain_reward": 0.0}
+    bonus = theorem16(**p, optimism="bonus").parts["learning"]
+    search = theorem16(**p).parts["learning"]
+    w = np.arange(periods - 1, -1, -1.0)
+    expected = math.sqrt(float((((w[0] + w) / 2) ** 2).sum() / (w**2).sum()))
+    assert bonus / search == pytest.approx(expected, rel=1e-3)
+    assert bonus <= 1.33 * search
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_theorem_17_has_no_martingale(seed):
     p = draw(seed)
