@@ -313,6 +313,7 @@ def ends(points, after):
     [
         (LINE, {"confidence": "practical"}, "beta is scaled by 0.1"),
         (LINE, {"confidence": Confidence(scale=2.0)}, "beta is not the theorem's"),
+        (LINE, {"noise": 0.5}, "plans know another noise"),
         (LINE, {"update": "step"}, "policies change within an episode"),
         (LINE, {"first_episode": "random"}, "the first episode is random"),
         (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),

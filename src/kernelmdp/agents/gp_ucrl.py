@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents.optimality import Certificate, reward_span
-from kernelmdp.agents.promise import Promise
+from kernelmdp.agents.promise import Promise, values_covered
 from kernelmdp.agents.rarely_planning import RarelyPlanning
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.agents.system import checked_state
@@ -92,7 +92,7 @@ class GPUCRL(RarelyPlanning):
             The promise. It is an estimate where the sets are not covered.
         """
         plan, coverage = self.controller_plan(), self.coverage
-        if plan.table is None or not coverage.covered:
+        if plan.table is None or not values_covered(self):
             return super().promise(start)
         problem = self.problem
         starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]

@@ -7,6 +7,7 @@ import jax
 
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Coverage
+from kernelmdp.confidence.plan_assumptions import NOISE_OF_PLANS
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.types import ArrayLike
 
@@ -41,6 +42,18 @@ class Promise:
             return f"worth about {self.value:.4g} or more, an estimate: {reason}"
         holds = f"with probability {self.probability:.4g} ({self.coverage.theorem})"
         return f"worth at least {self.value:.4g} {holds}, up to the error of the grid"
+
+
+def values_covered(agent: Any) -> bool:
+    """Whether worst and best values over the confidence sets enclose the true value.
+
+    Args:
+        agent: The agent.
+
+    Returns:
+        Whether its sets are covered, and its plans know the noise of the transition.
+    """
+    return agent.coverage.covered and NOISE_OF_PLANS.check(agent.evidence).holds
 
 
 def promise_of(agent: Any, start: ArrayLike | None) -> Promise:

@@ -46,6 +46,19 @@ def _noise_not_planned(e: Evidence) -> Iterator[str]:
         yield "plans in a finite set do not know additive noise"
 
 
+def _another_noise(e: Evidence) -> Iterator[str]:
+    """Sets hold with too large a noise. Values do not: U_h is an expectation over the noise."""
+    assert e.problem is not None
+    assert e.system is not None
+    ours, theirs = e.problem.transition_noise, e.system.transition_noise
+    if ours is theirs or theirs.estimated or e.problem.horizon == 1:
+        return
+    size = e.problem.mean_dimension
+    same_sizes = np.allclose(ours.axis_sizes(size), theirs.axis_sizes(size), rtol=ROUNDING, atol=0)
+    if type(ours) is not type(theirs) or not same_sizes:
+        yield "plans know another noise of the transition than the system has"
+
+
 def _plans_short_of_optimism(e: Evidence) -> Iterator[str]:
     if not e.planner.rounds_up(e.problem):
         yield "plans may be short of optimism (set the planner's optimism to 'upper')"
@@ -164,6 +177,13 @@ def _another_prior(e: Evidence) -> Iterator[str]:
         yield f"no theorem is about this prior ({e.prior.name}); Theorem 4 is its model"
 
 
+#: What every claim about values needs, besides the sets.
+NOISE_OF_PLANS = Assumption(
+    "plans know the law of the transition's noise",
+    "regret",
+    _another_noise,
+    ("agent.noise", "problem.transition_noise"),
+)
 #: Assumptions about the plans of every agent.
 OF_ALL_PLANS = (
     Assumption(
@@ -188,6 +208,7 @@ OF_ALL_PLANS = (
         ("agent.constraints", "problem.constraints", "agent.at_least"),
     ),
     Assumption("plans know the noise", "regret", _noise_not_planned),
+    NOISE_OF_PLANS,
     Assumption(
         "approximate plans have the paper's tolerance",
         "regret",

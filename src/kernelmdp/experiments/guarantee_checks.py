@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelmdp.confidence.assumptions import THEOREM_1, THEOREM_3
-from kernelmdp.confidence.plan_assumptions import lipschitz_is_bound
+from kernelmdp.confidence.plan_assumptions import NOISE_OF_PLANS, lipschitz_is_bound
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun, replanned_note
 from kernelmdp.experiments.run_bounds import run_bound
 from kernelmdp.experiments.theorem_inputs import lipschitz_of, reward_bound
@@ -95,9 +95,7 @@ def _certificates(
     lipschitz = lipschitz_of(replayed.agent)
     assumes = (f"L = {lipschitz:.4g}, {problem.lipschitz_rule}",)
     plan_reason = reason or _plans_keep_no_lipschitz(replayed.agent)
-    gap_reason = reason or _plans_not_optimistic(replayed.agent)
-    if not replayed.agent.confidence.plans_in_sets:
-        gap_reason = gap_reason or "plans are optimistic in one member of the family"
+    gap_reason = reason or plans_not_optimistic(replayed.agent)
     max_reward = reward_bound(replayed.agent)
     certificates: list[RegretCertificate] = []
     checks: list[Check] = []
@@ -185,9 +183,23 @@ def _plans_keep_no_lipschitz(agent: Any) -> str | None:
     return None if coverage.covered else str(coverage)
 
 
-def _plans_not_optimistic(agent: Any) -> str | None:
-    """Return why the two values of certificate (ii) may not enclose the truth, or None."""
+def plans_not_optimistic(agent: Any) -> str | None:
+    """Find out why a planned value may be less than the optimum although the sets hold.
+
+    Args:
+        agent: The agent, which has confidence sets.
+
+    Returns:
+        The reason; None if planned values bound the optimum up to the error of the grid.
+    """
+    if not agent.confidence.plans_in_sets:
+        return "plans are optimistic in one member of the family"
+    if agent.config.at_least is not None:
+        return "plans that may earn less than at_least asks for are not played"
     problem, planner = agent.problem, agent.planner
+    noise = NOISE_OF_PLANS.check(agent.evidence)
+    if not noise.holds:
+        return noise.reasons[0]
     if not planner.rounds_up(problem):
         return "plans may be short of optimism"
     if problem.horizon == 1 or problem.transition_noise.categorical:
