@@ -10,6 +10,7 @@ import kernelmdp as km
 from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
 from kernelmdp.confidence import NO_THEOREM, supremum
 from kernelmdp.experiments import Result, Table, run_bound
+from kernelmdp.experiments.guarantee_checks import plans_not_optimistic
 from kernelmdp.experiments.run_bounds import write_curve
 from kernelmdp.experiments.theorem_inputs import regularisers_of
 from kernelmdp.mdp import Gaussian, Uniform
@@ -129,6 +130,39 @@ def test_a_bonus_of_a_known_l_has_theorem_1():
     noisy = problem(transition_noise=Gaussian(2.0), lipschitz=50.0)
     assert bound(noisy).text.startswith("Theorem 16")
     assert bound(noisy, planner=BONUS).text.startswith("Theorem 1, improved")
+
+
+ESTIMATED = problem(lipschitz=1e-3, lipschitz_rule="estimate: by eye")
+FAMILY = {"reward_family": [("0.3*linear", 9.0)], "transition_family": [("0.3*linear", 9.0)]}
+HOLD = {"fallback": lambda state, period: 0.0 * state + 1.0, "at_least": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "why"),
+    [
+        (LINE, {}, None),
+        (ESTIMATED, {}, "an estimate"),
+        (ESTIMATED, {"planner": BONUS | {"envelope": False}}, "an estimate"),
+        (problem(outputs=2), {"planner": {"name": "grid"}}, "short of optimism"),
+        (LINE, {"noise": 0.5}, "another noise"),
+        (LINE, {"confidence": {"name": "adaptive", **FAMILY}}, "one member"),
+        (LINE, HOLD, "at_least"),
+    ],
+)
+def test_certificates_ask_whether_plans_are_optimistic(task, words, why):
+    reason = plans_not_optimistic(km.GPUCRL(task, **({"confidence": "valid"} | words)))
+    assert reason is None if why is None else why in reason
+
+
+def test_a_certificate_does_not_trust_an_estimated_l():
+    """The optimum is bounded by values that keep to no L."""
+    free = problem(lipschitz=math.inf, lipschitz_rule="none")
+    bounds = [
+        km.GPUCRL(task, confidence="valid", seed=0).certificate([0.3]).optimum
+        for task in (ESTIMATED, free, problem(lipschitz=1e-3))
+    ]
+    assert bounds[0] == pytest.approx(bounds[1])
+    assert bounds[2] <= bounds[0]
 
 
 def test_sombrl_with_the_bonus_of_the_theorem():
