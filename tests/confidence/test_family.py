@@ -214,9 +214,7 @@ def test_a_family_below_the_truth_is_not_covered():
 
 @pytest.mark.parametrize("text", ["se(0.5)", "se(0.5) @ index(1)"])
 def test_a_transition_below_the_truth_is_not_covered_however_it_is_written(text):
-    sets = AdaptiveConfidence(
-        reward_family=[("se(0.5)", 50.0)], transition_family=[(text, 0.01)]
-    )
+    sets = AdaptiveConfidence(reward_family=[("se(0.5)", 50.0)], transition_family=[(text, 0.01)])
     assert "below that of the system" in str(km.GPUCRL("rkhs", confidence=sets, seed=0).coverage)
 
 

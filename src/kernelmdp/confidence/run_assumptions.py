@@ -300,7 +300,10 @@ OF_DRAWN_MEANS = (
         ("problem.drawn_from_prior", "agent.reward_kernel", "agent.transition_kernel"),
     ),
     Assumption(
-        "no norm clips the rewards of the truth", "run", _clipped_by_a_norm, ("problem.norm_reward",)
+        "no norm clips the rewards of the truth",
+        "run",
+        _clipped_by_a_norm,
+        ("problem.norm_reward",),
     ),
 )
 #: Assumptions about the posteriors of means that are drawn from Gaussian processes.

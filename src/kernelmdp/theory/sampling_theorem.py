@@ -21,8 +21,8 @@ from kernelmdp.theory.gains import GainArguments, LearnedFunction, learned_funct
 from kernelmdp.theory.noise_theorems import noise_slopes
 from kernelmdp.theory.width_sums import assemble_bound, at_least_zero
 
-#: Residual variance to which kernels of infinite rank are compiled by default. A smaller one gives a
-#: larger rank. An agent that compiles more closely passes its own.
+#: Residual variance to which kernels of infinite rank are compiled by default. A smaller one gives
+#: a larger rank. An agent that compiles more closely passes its own.
 TOLERANCE = 1e-6
 #: Range of the gains at which an episode is given up. The search is within it.
 LEAST_LIMIT, LARGEST_LIMIT = 1e-3, 20.0
