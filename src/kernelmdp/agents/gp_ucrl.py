@@ -92,7 +92,7 @@ class GPUCRL(RarelyPlanning):
             The promise. It is an estimate where the sets are not covered.
         """
         plan, coverage = self.controller_plan(), self.coverage
-        if plan.table is None or not values_covered(self):
+        if plan.table is None or not values_covered(coverage, self.evidence):
             return super().promise(start)
         problem = self.problem
         starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]

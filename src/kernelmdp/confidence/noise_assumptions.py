@@ -56,8 +56,8 @@ def _bonus_planned(e: Evidence) -> Iterator[str]:
 def _kept_lipschitz_is_no_bound(e: Evidence) -> Iterator[str]:
     assert e.problem is not None
     constant = e.problem.lipschitz
-    kept = e.planner.keeps_lipschitz and np.isfinite(constant) and e.problem.horizon > 1
-    if kept and not lipschitz_is_bound(e.problem):
+    uses = e.planner.keeps_lipschitz and np.isfinite(constant) and e.problem.horizon > 1
+    if uses and not lipschitz_is_bound(e.problem):
         yield (
             f"plans keep to L = {constant:.3g}, an estimate ({e.problem.lipschitz_rule}), and may "
             "be short of optimism (set the planner's envelope to False)"

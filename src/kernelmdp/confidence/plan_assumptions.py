@@ -167,6 +167,13 @@ def _draws_clipped(e: Evidence) -> Iterator[str]:
         yield f"plans clip the rewards of draws to [{low:.3g}, {high:.3g}]"
 
 
+def _clipped_by_a_norm(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    by_norm = e.problem.reward_bounds is None and math.isfinite(e.problem.reward_range[1])
+    if e.problem.drawn_from_prior and by_norm and not e.reward_known:
+        yield "rewards are clipped by a norm, which draws of the prior exceed"
+
+
 def _draws_not_exact(e: Evidence) -> Iterator[str]:
     if e.prior.method != "rejection":
         yield "draws of elliptical slices are exact only in the limit"
@@ -277,6 +284,15 @@ OF_SAMPLING = (
     ),
     Assumption(
         "every episode has a plan of its own", "regret", _plans_kept, ("agent.replan_gain",)
+    ),
+)
+#: Assumptions about rewards that are drawn from a Gaussian process.
+OF_DRAWN_REWARDS = (
+    Assumption(
+        "no norm clips the rewards of the truth",
+        "run",
+        _clipped_by_a_norm,
+        ("problem.norm_reward",),
     ),
 )
 #: Assumptions about draws from a norm ball.

@@ -120,13 +120,6 @@ def _not_drawn_from_the_prior(e: Evidence) -> Iterator[str]:
         yield "the truth is not known to be drawn from the prior"
 
 
-def _clipped_by_a_norm(e: Evidence) -> Iterator[str]:
-    assert e.problem is not None
-    by_norm = e.problem.reward_bounds is None and math.isfinite(e.problem.reward_range[1])
-    if e.problem.drawn_from_prior and by_norm and not e.reward_known:
-        yield "rewards are clipped by a norm, which draws of the prior exceed"
-
-
 def _norms_below_the_system(e: Evidence) -> Iterator[str]:
     assert e.problem is not None
     assert e.system is not None
@@ -298,12 +291,6 @@ OF_DRAWN_MEANS = (
         "run",
         _not_drawn_from_the_prior,
         ("problem.drawn_from_prior", "agent.reward_kernel", "agent.transition_kernel"),
-    ),
-    Assumption(
-        "no norm clips the rewards of the truth",
-        "run",
-        _clipped_by_a_norm,
-        ("problem.norm_reward",),
     ),
 )
 #: Assumptions about the posteriors of means that are drawn from Gaussian processes.
