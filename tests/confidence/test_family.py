@@ -212,6 +212,12 @@ def test_a_family_below_the_truth_is_not_covered():
     assert "below that of the system" in str(agent.coverage)
 
 
+@pytest.mark.parametrize("text", ["se(0.5)", "se(0.5) @ index(1)"])
+def test_a_transition_below_the_truth_is_not_covered_however_it_is_written(text):
+    sets = AdaptiveConfidence(reward_family=[("se(0.5)", 50.0)], transition_family=[(text, 0.01)])
+    assert "below that of the system" in str(km.GPUCRL("rkhs", confidence=sets, seed=0).coverage)
+
+
 def test_the_family_may_be_written_in_a_study_file():
     mapping = {"name": "adaptive", "reward_family": [["se(0.5)", 2.0]], "delta": 0.2}
     rule = as_confidence(mapping)
@@ -251,6 +257,15 @@ def test_tables_have_families_too():
     agent = km.GPUCRL("riverswim", confidence=AdaptiveConfidence(**family), seed=0)
     agent.learn(2, progress=False)
     assert agent.sets.plausible.numbers() == {"members_reward": 1.0, "members_transition": 1.0}
+
+
+def test_families_of_different_sizes():
+    sets = AdaptiveConfidence(
+        reward_family=[("se(0.5)", 2.0)], transition_family=[("se(0.5)", 2.0), ("se(1.0)", 2.0)]
+    )
+    agent = tiny.make(km.GPUCRL, confidence=sets)
+    agent.learn(1, progress=False)
+    assert agent.sets.plausible.numbers() == {"members_reward": 1.0, "members_transition": 2.0}
 
 
 def test_lengthscales_are_stretched_and_nothing_else():

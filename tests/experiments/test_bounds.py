@@ -10,6 +10,7 @@ import kernelmdp as km
 from kernelmdp import Box, Confidence, FiniteSet, Problem, kernels
 from kernelmdp.confidence import NO_THEOREM, supremum
 from kernelmdp.experiments import Result, Table, run_bound
+from kernelmdp.experiments.guarantee_checks import plans_not_optimistic
 from kernelmdp.experiments.run_bounds import write_curve
 from kernelmdp.experiments.theorem_inputs import regularisers_of
 from kernelmdp.mdp import Gaussian, Uniform
@@ -87,7 +88,10 @@ def test_other_noise_has_the_improved_theorem():
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        (problem(lipschitz_rule="estimate: by eye"), {}),
+        (
+            problem(lipschitz_rule="estimate: by eye"),
+            {"planner": {"name": "grid", "envelope": False}},
+        ),
         (LINE, {"planner": {"name": "grid", "envelope": False}}),
         (problem(lipschitz=math.inf, lipschitz_rule="none"), {}),
     ],
@@ -96,6 +100,73 @@ def test_gaussian_noise_takes_the_place_of_l(task, words):
     found = bound(task, **words)
     assert found.text == "Theorem 16, for all T at once with probability 0.9"
     assert found.at(10**4).value > bound().at(10**4).value  # which keeps to L = 2
+
+
+BONUS = {"name": "grid", "optimism": "bonus"}
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "why"),
+    [
+        # Values that keep to an L that is too small are not optimistic.
+        (problem(lipschitz=1e-3, lipschitz_rule="estimate: by eye"), {}, "an estimate"),
+        # A bonus of L times the radius costs more than twice the radius times the noise's slope.
+        (
+            problem(lipschitz=math.inf, lipschitz_rule="none"),
+            {"planner": BONUS},
+            "plans pay a bonus",
+        ),
+        (LINE, {"planner": BONUS | {"envelope": False}}, "plans pay a bonus"),
+    ],
+)
+def test_plans_without_a_bound_of_slopes_are_not_covered(task, words, why):
+    found = bound(task, **words)
+    assert not found.covered
+    assert why in found.text
+
+
+def test_a_bonus_of_a_known_l_has_theorem_1():
+    """Also where the noise's slope is less than L, as Theorem 16 would take it."""
+    noisy = problem(transition_noise=Gaussian(2.0), lipschitz=50.0)
+    assert bound(noisy).text.startswith("Theorem 16")
+    assert bound(noisy, planner=BONUS).text.startswith("Theorem 1, improved")
+
+
+ESTIMATED = problem(lipschitz=1e-3, lipschitz_rule="estimate: by eye")
+FAMILY = {"reward_family": [("0.3*linear", 9.0)], "transition_family": [("0.3*linear", 9.0)]}
+HOLD = {"fallback": lambda state, period: 0.0 * state + 1.0, "at_least": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "why"),
+    [
+        (LINE, {}, None),
+        (ESTIMATED, {}, "an estimate"),
+        (ESTIMATED, {"planner": BONUS | {"envelope": False}}, "an estimate"),
+        (problem(outputs=2), {"planner": {"name": "grid"}}, "short of optimism"),
+        (LINE, {"noise": 0.5}, "another noise"),
+        (LINE, {"confidence": {"name": "adaptive", **FAMILY}}, "one member"),
+        (LINE, HOLD, "at_least"),
+    ],
+)
+def test_certificates_ask_whether_plans_are_optimistic(task, words, why):
+    reason = plans_not_optimistic(km.GPUCRL(task, **({"confidence": "valid"} | words)))
+    assert reason is None if why is None else why in reason
+
+
+def test_a_certificate_does_not_trust_an_estimated_l():
+    """The optimum is bounded by values that keep to no L."""
+    known = {"reward": lambda points: points[:, 0], "norm_reward": None, "reward_bounds": (-1, 1)}
+    tasks = (
+        problem(lipschitz=1e-3, lipschitz_rule="estimate: by eye", **known),
+        problem(lipschitz=math.inf, lipschitz_rule="none", **known),
+        problem(lipschitz=1e-3, **known),
+    )
+    guessed, free, exact = (
+        km.GPUCRL(task, confidence="valid", seed=0).certificate([0.3]).optimum for task in tasks
+    )
+    assert guessed == pytest.approx(free)
+    assert exact < free - 0.5
 
 
 def test_sombrl_with_the_bonus_of_the_theorem():
@@ -165,6 +236,17 @@ def test_a_known_reward_costs_nothing():
     assert found.trivial == pytest.approx(2 * 0.5 * 5 * H, rel=0.01)
 
 
+def test_the_martingale_has_the_range_of_planned_values():
+    """Bounds of rewards that are wider than B_R√κ widen what plans may expect."""
+    parts = [
+        bound(problem(transition_noise=OTHER, reward_bounds=(-end, end))).at(5).parts
+        for end in (0.1, 10.0)
+    ]
+    known = bound(problem(transition_noise=OTHER)).at(5).parts["martingale"]
+    assert parts[0]["martingale"] == pytest.approx(known)
+    assert parts[1]["martingale"] == pytest.approx(known * 10.0 / math.sqrt(0.6))
+
+
 def test_compiled_kernels_add_their_error():
     task = problem(reward_kernel=kernels.SquaredExponential(2.0))
     assert bound(task).at(1).parts["kernel"] > 0
@@ -183,15 +265,21 @@ def test_gp_setting():
     assert agent.problem.reward_range == (-level, level)
 
 
+def drawn_problem(**words):
+    """A truth that is drawn from the prior, so that its norms are not known."""
+    unknown = {"norm_reward": None, "norm_transition": None}
+    return problem(drawn_from_prior=True, **(unknown | words))
+
+
 def test_psrl():
     ball = bound(kind=km.PSRL, prior="norm-ball")
     assert ball.text == "Theorem 17, in expectation over truths of the prior"
     assert ball.at(3).theorem == "Theorem 17"
-    drawn = bound(problem(drawn_from_prior=True), kind=km.PSRL)
+    drawn = bound(drawn_problem(), kind=km.PSRL)
     assert drawn.text == "Theorem 18, in expectation over truths of the prior"
     assert drawn.at(3).theorem == "Theorem 18"
     approximate = {"kind": km.PSRL, "planner": "paper"}
-    assert bound(problem(drawn_from_prior=True), **approximate).at(3).theorem == "Theorem 4"
+    assert bound(drawn_problem(), **approximate).at(3).theorem == "Theorem 4"
     assert bound(prior="norm-ball", **approximate).at(3).theorem == "Theorem 2"
     assert bound(planner="paper").at(3).theorem == "Theorem 1"
 
@@ -201,18 +289,57 @@ def test_psrl():
     [
         ({"transition_noise": Gaussian(0.0)}, {}, "below its floor"),
         ({"reward_noise": Gaussian(1e-5)}, {}, "below its floor"),
-        ({}, {"prior": {"name": "norm-ball", "method": "elliptical"}}, "exact only in the limit"),
+        (
+            {"norm_reward": 1.0, "norm_transition": 1.0},
+            {"prior": {"name": "norm-ball", "method": "elliptical"}},
+            "exact only in the limit",
+        ),
     ],
 )
 def test_psrl_is_not_covered(changes, settings, reason):
-    task = problem(drawn_from_prior=True, **changes)
+    task = drawn_problem(**changes)
     assert reason in bound(task, kind=km.PSRL, **settings).text
 
 
 def test_psrl_is_not_covered_where_noise_differs_between_axes():
     noise = Gaussian([NOISE, 2 * NOISE])
-    task = problem(outputs=2, drawn_from_prior=True, transition_noise=noise)
+    task = drawn_problem(outputs=2, transition_noise=noise)
     assert "differs between axes" in bound(task, kind=km.PSRL).text
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (problem(drawn_from_prior=True), {}),
+        (drawn_problem(), {"reward_bounds": (-3.0, 3.0)}),
+        (LINE, {"prior": {"name": "norm-ball", "norm_reward": 5.0}}),
+        (LINE, {"prior": "norm-ball", "reward_bounds": (-0.1, 0.1)}),
+    ],
+)
+def test_psrl_is_not_covered_where_rewards_of_draws_are_clipped(task, words):
+    """A plan for clipped rewards is optimal for another MDP than the one that was drawn."""
+    assert "plans clip the rewards of draws" in bound(task, kind=km.PSRL, **words).text
+
+
+def test_no_norm_clips_the_truth_of_a_gp():
+    found = bound(problem(drawn_from_prior=True), confidence=Confidence(setting="gp"))
+    assert "rewards are clipped by a norm" in found.text
+
+
+def test_theorem_18_counts_the_weights_that_the_agent_draws():
+    """With little noise, kernels are compiled more closely than by default."""
+    env = km.make("gp-prior", seed=0, noise=0.01)
+    agent = km.PSRL(env, seed=0)
+    notes = run_bound(agent).at(3).warnings
+    rank = agent.beliefs.learned["reward"].rank
+    assert f"compiled to rank {rank:g}," in notes[0]
+
+
+def test_rough_kernels_have_no_bound_in_place_of_an_error():
+    task = drawn_problem(
+        reward_kernel=kernels.Matern(0.5, 0.3), transition_kernel=KERNEL @ kernels.Index(1)
+    )
+    assert "bounded derivatives" in bound(task, kind=km.PSRL).text
 
 
 def ends(points, after):
@@ -224,6 +351,7 @@ def ends(points, after):
     [
         (LINE, {"confidence": "practical"}, "beta is scaled by 0.1"),
         (LINE, {"confidence": Confidence(scale=2.0)}, "beta is not the theorem's"),
+        (LINE, {"noise": 0.5}, "plans know another noise"),
         (LINE, {"update": "step"}, "policies change within an episode"),
         (LINE, {"first_episode": "random"}, "the first episode is random"),
         (LINE, {"planner": "mpc"}, "plans of MPCPlanner"),

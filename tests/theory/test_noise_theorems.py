@@ -255,6 +255,11 @@ def test_ranks():
     kernel = km.kernel("se(1.0) @ index(2)")
     one = compile_kernel(km.kernel("se(1.0)"), BOX).rank
     assert rank_of(kernel, BOX) == (2 * one, True)
+    box = km.Box([-1.0] * 2, [1.0] * 2)
+    # A sum has both parts in every output; independent outputs have one each.
+    both = km.kernel("linear @ index(2) + quadratic @ index(2)")
+    assert rank_of(both, box) == (2 * (2 + 3), False)
+    assert rank_of(km.kernel("independent(linear, quadratic)"), box) == (2 + 3, False)
 
 
 # The theorems.
@@ -303,6 +308,18 @@ def test_a_bonus_costs_more_than_a_search():
     assert theorem16(**p, optimism="bonus").value >= theorem16(**p).value * 0.999
     with pytest.raises(ArgumentError, match="lipschitz"):
         theorem16(**p, optimism="bonus", lipschitz=1.0)
+
+
+@pytest.mark.parametrize("periods", [2, 3, 20])
+def test_a_bonus_is_paid_in_the_last_period_too(periods):
+    """By hand: Σ_h ((w_1 + w_h)/2)² over h = 1..H with w_H = 0, for very many episodes."""
+    p = draw(3) | {"episodes": 10**12, "horizon": periods, "gain_reward": 0.0}
+    bonus = theorem16(**p, optimism="bonus").parts["learning"]
+    search = theorem16(**p).parts["learning"]
+    w = np.arange(periods - 1, -1, -1.0)
+    expected = math.sqrt(float((((w[0] + w) / 2) ** 2).sum() / (w**2).sum()))
+    assert bonus / search == pytest.approx(expected, rel=1e-3)
+    assert bonus <= 1.33 * search
 
 
 @pytest.mark.parametrize("seed", range(10))

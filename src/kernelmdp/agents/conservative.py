@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents.planning_agent import PlanningAgent
+from kernelmdp.agents.promise import values_covered
 from kernelmdp.agents.safety import first_plan
 from kernelmdp.mdp.drawn_values import returns_in_draws
 from kernelmdp.mdp.fallback import Fallback
@@ -60,7 +61,8 @@ def next_plan(agent: PlanningAgent, *, key: Key) -> Plan:
 def _conservative(agent: PlanningAgent, plan: Plan, key: Key) -> Plan:
     """The plan, a share of the careful one, the fallback with small changes, or the fallback."""
     fallback, start = _fallback_of(agent), agent.next_start
-    is_covered = agent.coverage.covered and agent.confidence_sets() is not None
+    is_covered = values_covered(agent.coverage, agent.evidence)
+    is_covered = is_covered and agent.confidence_sets() is not None
     is_known = plan.table is not None and start is not None and not fallback.remembers
     loss = (_plausible_loss if is_covered and is_known else _drawn_loss)(agent, plan, key)
     if loss(plan) <= 0:

@@ -3,20 +3,23 @@
 import math
 from typing import ClassVar
 
+import jax.numpy as jnp
 import numpy as np
 
 from kernelmdp.agents.optimality import Certificate, reward_span
-from kernelmdp.agents.promise import Promise
+from kernelmdp.agents.promise import Promise, values_covered
 from kernelmdp.agents.rarely_planning import RarelyPlanning
 from kernelmdp.agents.saving import AGENTS
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import ConfidenceSets, Coverage
 from kernelmdp.confidence.family_sets import CONTRADICTED
+from kernelmdp.confidence.plan_assumptions import lipschitz_is_bound
 from kernelmdp.confidence.safety_assumptions import THEOREM_5
 from kernelmdp.confidence.theorem import Evidence, Theorem
 from kernelmdp.learners import Learner, LearnerRequirements
 from kernelmdp.learners.kernel_ladder import KernelLadder
 from kernelmdp.mdp import MDP
+from kernelmdp.numerics.modules import replace_fields
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.numerics.tracing import as_float
 from kernelmdp.planners import Plan, Planner
@@ -89,7 +92,7 @@ class GPUCRL(RarelyPlanning):
             The promise. It is an estimate where the sets are not covered.
         """
         plan, coverage = self.controller_plan(), self.coverage
-        if plan.table is None or not coverage.covered:
+        if plan.table is None or not values_covered(coverage, self.evidence):
             return super().promise(start)
         problem = self.problem
         starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]
@@ -116,7 +119,10 @@ class GPUCRL(RarelyPlanning):
         starts = self.starts if start is None else checked_state(problem, "start", start)[None, :]
         # A search over balls can be short of optimism, and would bound nothing.
         planner, key = self.planner.rounded_up(), episode_key(self.seed, self.episode)
-        hopeful = planner.plan(self.plausible()[1], start=None, key=key)
+        family = self.plausible()[1]
+        if not lipschitz_is_bound(problem):  # values that keep to an estimate bound nothing
+            family = replace_fields(family, lipschitz=jnp.asarray(math.inf))
+        hopeful = planner.plan(family, start=None, key=key)
         rows, counts = np.unique(starts, axis=0, return_counts=True)
         optimum = float(np.average([hopeful.value(row) for row in rows], weights=counts))
         values = promised.value, optimum, reward_span(self)

@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from kernelmdp.confidence import ConfidenceSets, Coverage
+from kernelmdp.confidence.theorem import Evidence
 from kernelmdp.learners import Learner
 from kernelmdp.mdp import MDP, Problem
 from kernelmdp.planners import Plan, Planner
@@ -55,6 +56,11 @@ class PlanningAgent(Protocol):
     @property
     def coverage(self) -> Coverage:
         """Which theorem covers the run, or why none does."""
+        ...
+
+    @property
+    def evidence(self) -> Evidence:
+        """What is known of the run, on which assumptions are checked."""
         ...
 
     def confidence_sets(self) -> ConfidenceSets | None:

@@ -7,6 +7,8 @@ import jax
 
 from kernelmdp.agents.system import checked_state
 from kernelmdp.confidence import NO_THEOREM, Coverage
+from kernelmdp.confidence.plan_assumptions import NOISE_OF_PLANS
+from kernelmdp.confidence.theorem import Evidence
 from kernelmdp.numerics.random_keys import episode_key
 from kernelmdp.types import ArrayLike
 
@@ -41,6 +43,19 @@ class Promise:
             return f"worth about {self.value:.4g} or more, an estimate: {reason}"
         holds = f"with probability {self.probability:.4g} ({self.coverage.theorem})"
         return f"worth at least {self.value:.4g} {holds}, up to the error of the grid"
+
+
+def values_covered(coverage: Coverage, evidence: Evidence) -> bool:
+    """Tell whether worst and best values over the confidence sets enclose the true value.
+
+    Args:
+        coverage: The coverage of the sets.
+        evidence: The evidence of the agent.
+
+    Returns:
+        Whether the sets are covered, and plans know the noise of the transition.
+    """
+    return coverage.covered and NOISE_OF_PLANS.check(evidence).holds
 
 
 def promise_of(agent: Any, start: ArrayLike | None) -> Promise:

@@ -30,7 +30,7 @@ class RarelyPlanningConfig(AgentConfig):
         None,
         "Keep a plan until the information gain about the reward or the transition has grown by "
         "more than this number c. Regret bounds grow by a factor of at most e^c, and there are at "
-        "most 1 + 2γ/c plans. None plans for every episode.",
+        "most 1 + (γ_R + γ_P)/c plans. None plans for every episode.",
     )
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from kernelmdp.confidence.noise_assumptions import THEOREM_16, THEOREM_16_BONUS
 from kernelmdp.confidence.plan_assumptions import (
     OF_ALL_PLANS,
     OF_BALL_SAMPLING,
+    OF_DRAWN_REWARDS,
     OF_GP_PRIOR,
     OF_LEARNED_REWARDS,
     OF_OPTIMISM,
@@ -54,6 +55,7 @@ THEOREM_3 = Theorem(
     (
         *OF_ALL_RUNS,
         *OF_DRAWN_MEANS,
+        *OF_DRAWN_REWARDS,
         *OF_BETA,
         *OF_NOISE,
         *OF_GAUSSIAN_NOISE,
@@ -71,6 +73,7 @@ THEOREM_4 = Theorem(
         *OF_GP_PRIOR,
         *OF_ALL_RUNS,
         *OF_DRAWN_MEANS,
+        *OF_DRAWN_REWARDS,
         *OF_NOISE,
         *OF_GAUSSIAN_NOISE,
         *OF_ALL_PLANS,

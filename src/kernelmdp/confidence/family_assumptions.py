@@ -7,6 +7,7 @@ from typing import Any
 from kernelmdp.confidence.plan_assumptions import OF_ALL_PLANS, OF_OPTIMISM
 from kernelmdp.confidence.run_assumptions import OF_ALL_RUNS, OF_BETA, OF_NOISE, OF_NORMS, ROUNDING
 from kernelmdp.confidence.theorem import Assumption, Evidence, Theorem
+from kernelmdp.kernels import as_kernel, as_output_kernel
 
 #: Assumptions about the norms of one kernel, which those about the family replace.
 REPLACED = ("norm bounds are known", "norm bounds are not below the norms of the system")
@@ -18,9 +19,17 @@ def _outside_the_family(e: Evidence) -> Iterator[str]:
         known, kernel = getattr(e.system, f"norm_{role}"), str(getattr(e.system, f"{role}_kernel"))
         family = getattr(e.confidence, f"{role}_family") or ()
         # Norms of other kernels cannot be compared.
-        norms = [norm for text, norm in family if text == kernel]
+        m = e.system.mean_dimension
+        norms = [norm for text, norm in family if _written_out(role, text, m) == kernel]
         if known is not None and norms and max(norms) < known * (1 - ROUNDING):
             yield f"the norm of {kernel} in the family is below that of the system, {known:g}"
+
+
+def _written_out(role: str, text: str, outputs: int) -> str:
+    """The kernel as a system writes it: that of a transition names its outputs."""
+    if role == "reward":
+        return str(as_kernel("reward_family", text))
+    return str(as_output_kernel("transition_family", text, outputs))
 
 
 def _all_contradicted(e: Evidence) -> Iterator[str]:

@@ -81,6 +81,7 @@ def family_betas(
     laws = [
         law
         for i, spectrum in enumerate(spectra)
+        if i in kernels  # the shorter of two families is repeated at its end
         for law in _laws(
             i, spectrum, [b for k, b in zip(kernels, norm_bounds, strict=True) if k == i],
             variance_proxy,

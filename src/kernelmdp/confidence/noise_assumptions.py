@@ -4,7 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kernelmdp.confidence.plan_assumptions import OF_ALL_PLANS, OF_OPTIMISTIC_PLANS
+from kernelmdp.confidence.plan_assumptions import (
+    OF_ALL_PLANS,
+    OF_OPTIMISTIC_PLANS,
+    lipschitz_is_bound,
+)
 from kernelmdp.confidence.run_assumptions import (
     OF_ALL_RUNS,
     OF_BETA,
@@ -43,6 +47,23 @@ def _sets_not_balls(e: Evidence) -> Iterator[str]:
         yield f"the bonus is not proved for sets of the shape {shape!r}"
 
 
+def _bonus_planned(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    if e.problem.horizon > 1 and getattr(e.planner, "optimism", None) == "bonus":
+        yield "plans pay a bonus of L times the radius, and no bound without L is stated for it"
+
+
+def _kept_lipschitz_is_no_bound(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    constant = e.problem.lipschitz
+    uses = e.planner.keeps_lipschitz and np.isfinite(constant) and e.problem.horizon > 1
+    if uses and not lipschitz_is_bound(e.problem):
+        yield (
+            f"plans keep to L = {constant:.3g}, an estimate ({e.problem.lipschitz_rule}), and may "
+            "be short of optimism (set the planner's envelope to False)"
+        )
+
+
 def _sets_are_boxes(e: Evidence) -> Iterator[str]:
     if getattr(e.confidence, "shape", None) == "box":
         yield "no bound without L is stated for boxes"
@@ -76,7 +97,25 @@ _OF_BOTH = (
     Assumption("sets are no boxes", "regret", _sets_are_boxes, ("confidence.shape",)),
 )
 #: GP-UCRL for means of bounded norm and Gaussian noise, without L.
-THEOREM_16 = Theorem("Theorem 16 (bounded norms, Gaussian noise)", _OF_BOTH, has_sets=True)
+THEOREM_16 = Theorem(
+    "Theorem 16 (bounded norms, Gaussian noise)",
+    (
+        *_OF_BOTH,
+        Assumption(
+            "plans search the plausible next states",
+            "regret",
+            _bonus_planned,
+            ("planner.optimism", "planner.grid_planner"),
+        ),
+        Assumption(
+            "if plans keep to an L, it is a bound",
+            "regret",
+            _kept_lipschitz_is_no_bound,
+            ("problem.lipschitz", "problem.lipschitz_rule", "planner.envelope"),
+        ),
+    ),
+    has_sets=True,
+)
 #: SOMBRL with the bonus that the noise asks for.
 THEOREM_16_BONUS = Theorem(
     "Theorem 16 (bonus, Gaussian noise)",

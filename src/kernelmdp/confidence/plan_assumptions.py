@@ -46,6 +46,19 @@ def _noise_not_planned(e: Evidence) -> Iterator[str]:
         yield "plans in a finite set do not know additive noise"
 
 
+def _another_noise(e: Evidence) -> Iterator[str]:
+    """Sets hold with too large a noise. Values do not: U_h is an expectation over the noise."""
+    assert e.problem is not None
+    assert e.system is not None
+    ours, theirs = e.problem.transition_noise, e.system.transition_noise
+    if ours is theirs or theirs.estimated or e.problem.horizon == 1:
+        return
+    size = e.problem.mean_dimension
+    same_sizes = np.allclose(ours.axis_sizes(size), theirs.axis_sizes(size), rtol=ROUNDING, atol=0)
+    if type(ours) is not type(theirs) or not same_sizes:
+        yield "plans know another noise of the transition than the system has"
+
+
 def _plans_short_of_optimism(e: Evidence) -> Iterator[str]:
     if not e.planner.rounds_up(e.problem):
         yield "plans may be short of optimism (planner 'grid' with optimism 'upper' is not)"
@@ -66,6 +79,18 @@ def _needs_lipschitz(problem: Problem) -> bool:
     return problem.horizon > 1 and not problem.transition_noise.categorical
 
 
+def lipschitz_is_bound(problem: Problem) -> bool:
+    """Tell whether the L of a problem is a bound, and not an estimate.
+
+    Args:
+        problem: The problem.
+
+    Returns:
+        Whether its rule is one of ``LIPSCHITZ_BOUND_RULES``.
+    """
+    return problem.lipschitz_rule.startswith(LIPSCHITZ_BOUND_RULES)
+
+
 def _lipschitz_unknown(e: Evidence) -> Iterator[str]:
     assert e.problem is not None
     constant, rule = e.problem.lipschitz, e.problem.lipschitz_rule
@@ -73,7 +98,7 @@ def _lipschitz_unknown(e: Evidence) -> Iterator[str]:
         return
     if not math.isfinite(constant):
         yield f"L is not known ({rule})"
-    elif not rule.startswith(LIPSCHITZ_BOUND_RULES):
+    elif not lipschitz_is_bound(e.problem):
         yield f"L = {constant:.3g} is an estimate ({rule})"
 
 
@@ -128,6 +153,27 @@ def _plans_kept(e: Evidence) -> Iterator[str]:
         yield "plans are kept for several episodes, for which posterior sampling has no bound"
 
 
+def _draws_clipped(e: Evidence) -> Iterator[str]:
+    """A draw whose rewards are clipped does not have the law of the truth."""
+    assert e.problem is not None
+    needed = math.inf
+    if e.prior is not None:
+        norm = getattr(e.prior, "norm_reward", None)
+        norm = e.problem.norm_reward if norm is None else norm
+        if norm is not None:
+            needed = norm * math.sqrt(e.problem.reward_kernel.variance_bound(e.problem.points))
+    low, high = e.problem.reward_range
+    if not e.reward_known and min(-low, high) < needed * (1 - ROUNDING):
+        yield f"plans clip the rewards of draws to [{low:.3g}, {high:.3g}]"
+
+
+def _clipped_by_a_norm(e: Evidence) -> Iterator[str]:
+    assert e.problem is not None
+    by_norm = e.problem.reward_bounds is None and math.isfinite(e.problem.reward_range[1])
+    if e.problem.drawn_from_prior and by_norm and not e.reward_known:
+        yield "rewards are clipped by a norm, which draws of the prior exceed"
+
+
 def _draws_not_exact(e: Evidence) -> Iterator[str]:
     if e.prior.method != "rejection":
         yield "draws of elliptical slices are exact only in the limit"
@@ -138,6 +184,13 @@ def _another_prior(e: Evidence) -> Iterator[str]:
         yield f"no theorem is about this prior ({e.prior.name}); Theorem 4 is its model"
 
 
+#: What every claim about values needs, besides the sets.
+NOISE_OF_PLANS = Assumption(
+    "plans know the law of the transition's noise",
+    "regret",
+    _another_noise,
+    ("agent.noise", "problem.transition_noise"),
+)
 #: Assumptions about the plans of every agent.
 OF_ALL_PLANS = (
     Assumption(
@@ -162,6 +215,7 @@ OF_ALL_PLANS = (
         ("agent.constraints", "problem.constraints", "agent.at_least"),
     ),
     Assumption("plans know the noise", "regret", _noise_not_planned),
+    NOISE_OF_PLANS,
     Assumption(
         "approximate plans have the paper's tolerance",
         "regret",
@@ -220,7 +274,25 @@ OF_SAMPLING = (
     ),
     Assumption("draws have the posterior's law", "regret", _draws_inflated, ("agent.inflate",)),
     Assumption(
+        "plans are optimal for the draw itself",
+        "regret",
+        _draws_clipped,
+        (
+            *("agent.reward_bounds", "problem.reward_bounds"),
+            *("problem.norm_reward", "prior.norm_reward"),
+        ),
+    ),
+    Assumption(
         "every episode has a plan of its own", "regret", _plans_kept, ("agent.replan_gain",)
+    ),
+)
+#: Assumptions about rewards that are drawn from a Gaussian process.
+OF_DRAWN_REWARDS = (
+    Assumption(
+        "no norm clips the rewards of the truth",
+        "run",
+        _clipped_by_a_norm,
+        ("problem.norm_reward",),
     ),
 )
 #: Assumptions about draws from a norm ball.

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelmdp.confidence.assumptions import THEOREM_1, THEOREM_3
+from kernelmdp.confidence.plan_assumptions import NOISE_OF_PLANS, lipschitz_is_bound
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun, replanned_note
 from kernelmdp.experiments.run_bounds import run_bound
 from kernelmdp.experiments.theorem_inputs import lipschitz_of, reward_bound
@@ -92,12 +94,8 @@ def _certificates(
     # The slope of the plans: plans in a table do not keep to the L of V*.
     lipschitz = lipschitz_of(replayed.agent)
     assumes = (f"L = {lipschitz:.4g}, {problem.lipschitz_rule}",)
-    bound = run_bound(replayed.agent)
-    plan_reason = reason or (None if bound.covered else bound.text)
-    rounds_up = replayed.agent.planner.rounds_up(problem)
-    gap_reason = reason or (None if rounds_up else "plans may be short of optimism")
-    if not replayed.agent.confidence.plans_in_sets:
-        gap_reason = gap_reason or "plans are optimistic in one member of the family"
+    plan_reason = reason or _plans_keep_no_lipschitz(replayed.agent)
+    gap_reason = reason or plans_not_optimistic(replayed.agent)
     max_reward = reward_bound(replayed.agent)
     certificates: list[RegretCertificate] = []
     checks: list[Check] = []
@@ -172,6 +170,47 @@ def _delta_parts(replayed: ReplayedRun) -> float:
     if not agent.confidence.split:
         return 1.0
     return 2.0 if agent.problem.reward is not None else 3.0
+
+
+def _plans_keep_no_lipschitz(agent: Any) -> str | None:
+    """Return why certificate (i) does not hold: it is Theorem 1 or 3 with other sums, so L counts.
+
+    Gaussian noise can take the place of L in the theorem, and not in the certificate.
+    """
+    if agent.theorem not in (THEOREM_1, THEOREM_3):
+        return "no bound by the widths of the sets is stated for these plans"
+    coverage = agent.theorem.coverage(agent.evidence, "regret")
+    return None if coverage.covered else str(coverage)
+
+
+def plans_not_optimistic(agent: Any) -> str | None:
+    """Find out why a planned value may be less than the optimum although the sets hold.
+
+    Args:
+        agent: The agent, which has confidence sets.
+
+    Returns:
+        The reason; None if planned values bound the optimum up to the error of the grid.
+    """
+    if not agent.confidence.plans_in_sets:
+        return "plans are optimistic in one member of the family"
+    if agent.config.at_least is not None:
+        return "plans that may earn less than at_least asks for are not played"
+    problem, planner = agent.problem, agent.planner
+    noise = NOISE_OF_PLANS.check(agent.evidence)
+    if not noise.holds:
+        return noise.reasons[0]
+    if not planner.rounds_up(problem):
+        return "plans may be short of optimism"
+    if problem.horizon == 1 or problem.transition_noise.categorical:
+        return None
+    bonus = getattr(planner, "optimism", None) == "bonus"
+    uses = (planner.keeps_lipschitz or bonus) and math.isfinite(problem.lipschitz)
+    if uses and not lipschitz_is_bound(problem):
+        return f"plans use L = {problem.lipschitz:.3g}, an estimate ({problem.lipschitz_rule})"
+    if bonus and problem.states.finite:
+        return "L bounds the slopes of optimal values, and not those of worst values"
+    return None
 
 
 def _stored_or_replayed(stored: StoredRun, replayed: ReplayedRun, column: str) -> np.ndarray:

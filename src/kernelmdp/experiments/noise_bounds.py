@@ -19,6 +19,7 @@ from kernelmdp.experiments.theorem_inputs import (
 from kernelmdp.theory import Bound, theorem16, theorem17, theorem18
 from kernelmdp.theory.bound import log
 from kernelmdp.theory.noise_theorems import noise_slopes
+from kernelmdp.theory.sampling_theorem import TOLERANCE, rank_of
 
 
 def optimistic_curve(
@@ -106,8 +107,15 @@ def prior_curve(agent: Agent) -> Callable[[int], Bound]:
 
     Raises:
         ArgumentError: If the plans are approximate.
+        CompilationError: If a kernel is too rough to be compiled.
     """
-    arguments = _exact_plans(agent)
+    problem = agent.problem
+    # The rank of the prior from which the agent draws, or a larger one.
+    tolerance = min(TOLERANCE, problem.accuracy * min(problem.noise_variances))
+    arguments = _exact_plans(agent) | {"tolerance": tolerance}
+    for role in ("reward", "transition"):  # a rough kernel has no rank, and is named before a run
+        if f"{role}_kernel" in arguments:
+            rank_of(arguments[f"{role}_kernel"], problem.points, tolerance=tolerance)
     return lambda episodes: theorem18(episodes=episodes, **arguments)
 
 

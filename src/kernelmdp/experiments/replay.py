@@ -234,6 +234,8 @@ def _plan_again(
             replayed.gaps[number] = one_period_gap(family, plan, point, start)
         elif plan.table is not None:
             optimism = getattr(agent.planner, "optimism", "ball")
+            if optimism == "bonus" and not agent.problem.states.finite:
+                optimism = "upper"  # L bounds no slopes of worst values
             replayed.gaps[number] = episode_gap(
                 family, plan, plan.table.grid, start, optimism=optimism
             )

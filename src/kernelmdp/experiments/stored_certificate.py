@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from kernelmdp.agents.optimality import Certificate
+from kernelmdp.experiments.guarantee_checks import plans_not_optimistic
 from kernelmdp.experiments.replay import ReplayedRun, StoredRun
 
 
@@ -30,7 +31,7 @@ def stored_certificate(stored: StoredRun, replayed: ReplayedRun) -> Certificate 
         return None
     proved = certificate.probability is not None and stored.coverage.covered
     one_start = len(np.unique(agent.starts, axis=0)) == 1
-    if proved and one_start and agent.planner.rounds_up(agent.problem):
+    if proved and one_start and plans_not_optimistic(agent) is None:
         values = stored.columns["planned_value"]
         planned = values[np.isfinite(values) & replayed.planned]
         if len(planned):

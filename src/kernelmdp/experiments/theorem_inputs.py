@@ -41,22 +41,25 @@ def compilation_drift(agent: Agent, episodes: int) -> tuple[list[float], list[fl
 
 
 def reward_bound(agent: Agent) -> float:
-    """Bound the absolute mean reward.
+    """Bound the absolute mean reward, and what plans take for it.
 
     Args:
         agent: The agent.
 
     Returns:
-        B_R√κ, or the known bound. For a known reward, its largest absolute value at many points.
-        Infinity if unknown.
+        B_R√κ, or the ends of the range to which plans clip rewards, if they are larger. For a known
+        reward, its largest absolute value at many points. Infinity if unknown.
     """
     problem = agent.problem
     if problem.reward is not None:
         points = np.asarray(problem.points.spread_points(REWARD_POINTS))
         return float(np.max(np.abs(np.asarray(problem.reward(points)))))
+    clipped = max(abs(end) for end in problem.reward_range)
     if problem.norm_reward is None:
-        return max(abs(bound) for bound in problem.reward_range)
-    return problem.norm_reward * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
+        return clipped
+    bound = problem.norm_reward * math.sqrt(problem.reward_kernel.variance_bound(problem.points))
+    # Planned values go as far as the range that was given, and so does the martingale.
+    return max(bound, clipped) if math.isfinite(clipped) else bound
 
 
 def theorem_arguments(agent: Agent) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def theorem16(
         lipschitz: The Lipschitz constant L that plans keep to. None means none. Not for a bonus.
         delta: The probability δ with which the bound may fail.
         optimism: "search" for GP-UCRL; "bonus" for SOMBRL with the bonus of Lemma 12, whose w_h is
-            the mean of those of periods 1 and h.
+            the mean of those of periods 1 and h, with w_H = 0.
         reward_bound: A bound B of sup|R̄| that replaces B_R√κ.
         regulariser_reward: The reward's λ. None means H.
         regulariser_transition: The transition's λ. None means mH.
@@ -110,8 +110,8 @@ def theorem16(
         raise ArgumentError("lipschitz", "None for a bonus, which keeps to no L", lipschitz)
     H, B = integer("horizon", horizon, least=1), reward_bound_of(reward, reward_bound)
     slopes = noise_slopes(H, B, _noise(least_noise, transition_noise), lipschitz)
-    if optimism == "bonus":
-        slopes = (slopes + slopes[:1]) / 2
+    if optimism == "bonus":  # which is paid in the last period too, where w_H = 0
+        slopes = (np.append(slopes, 0.0) + slopes[0]) / 2 if H > 1 else slopes
 
     def at(tau: int) -> Bound:
         odds = math.log(3 / delta)
@@ -245,7 +245,7 @@ def learning_part(
     Args:
         reward: The reward.
         transition: The transition.
-        slopes: The slopes w_h for h = 1..H − 1.
+        slopes: The slopes w_h, of every period in which an uncertain transition costs.
         log_odds: ln(3/δ), or ln(3T).
         horizon: The number of periods H.
         episodes: The number of episodes τ.

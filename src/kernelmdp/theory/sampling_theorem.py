@@ -14,15 +14,15 @@ from kernelmdp.confidence import Supremum, supremum
 from kernelmdp.domains import Domain
 from kernelmdp.errors import ArgumentError
 from kernelmdp.gp.compilation import compile_kernel
-from kernelmdp.kernels import Kernel, OutputKernel
+from kernelmdp.kernels import Independent, Kernel, OutputKernel
 from kernelmdp.numerics.checks import integer, positive_number
 from kernelmdp.theory.bound import Bound, log
 from kernelmdp.theory.gains import GainArguments, LearnedFunction, learned_functions
 from kernelmdp.theory.noise_theorems import noise_slopes
 from kernelmdp.theory.width_sums import assemble_bound, at_least_zero
 
-#: Residual variance to which kernels of infinite rank are compiled, as in ``problem.accuracy``. A
-#: smaller one gives a larger rank.
+#: Residual variance to which kernels of infinite rank are compiled by default. A smaller one gives
+#: a larger rank. An agent that compiles more closely passes its own.
 TOLERANCE = 1e-6
 #: Range of the gains at which an episode is given up. The search is within it.
 LEAST_LIMIT, LARGEST_LIMIT = 1e-3, 20.0
@@ -38,6 +38,7 @@ def theorem18(
     rank_transition: int | None = None,
     reward_bound: float | None = None,
     reward_supremum: Supremum | None = None,
+    tolerance: float = TOLERANCE,
     **gain_arguments: Unpack[GainArguments],
 ) -> Bound:
     """Bound the expected regret of PSRL under GP priors of finite rank and Gaussian noise.
@@ -57,6 +58,7 @@ def theorem18(
         rank_transition: The number r_P of weights of all outputs together.
         reward_bound: A bound of |R̄| for a known reward, which has the gain 0.
         reward_supremum: E sup|R̄| and the largest deviation s. None computes them by chaining.
+        tolerance: The residual variance to which kernels of infinite rank are compiled.
         **gain_arguments: Where information gains come from, see ``GainArguments``.
 
     Returns:
@@ -81,7 +83,9 @@ def theorem18(
         positive_number("transition_noise", transition_noise),
     )
     size, known = _size(reward, domain, reward_bound, reward_supremum)
-    ranks, notes = _ranks(reward, transition, domain, rank_reward, rank_transition, known)
+    ranks, notes = _ranks(
+        reward, transition, domain, rank_reward, rank_transition, known, tolerance
+    )
     second_moment = math.hypot(size.expected, size.deviation)
     slopes = noise_slopes(H, second_moment, noises[1])
     squares = float(H), float((slopes**2).sum())
@@ -222,6 +226,7 @@ def _ranks(
     rank_reward: int | None,
     rank_transition: int | None,
     known: bool,
+    tolerance: float,
 ) -> tuple[tuple[int, int], tuple[str, ...]]:
     """The numbers of weights, and a note where a kernel was compiled."""
     notes: list[str] = []
@@ -235,22 +240,25 @@ def _ranks(
             continue
         if domain is None or learned.kernel is None:
             raise ArgumentError(f"rank_{role}", f"a number, or a {role}_kernel and a domain", None)
-        rank, compiled = rank_of(learned.kernel, domain)
+        rank, compiled = rank_of(learned.kernel, domain, tolerance=tolerance)
         ranks.append(rank)
         if compiled:
             notes.append(
                 f"the {role}'s prior is that of its kernel compiled to rank {rank}, within "
-                f"{TOLERANCE:g} of its variance"
+                f"{tolerance:g} of its variance"
             )
     return (ranks[0], ranks[1]), tuple(notes)
 
 
-def rank_of(kernel: Kernel | OutputKernel, domain: Domain) -> tuple[int, bool]:
+def rank_of(
+    kernel: Kernel | OutputKernel, domain: Domain, *, tolerance: float = TOLERANCE
+) -> tuple[int, bool]:
     """Count the weights of a kernel on a domain, for all outputs together.
 
     Args:
         kernel: The kernel.
         domain: The domain of z.
+        tolerance: The residual variance to which a kernel of infinite rank is compiled.
 
     Returns:
         The number, and whether the kernel was compiled because its rank is infinite.
@@ -265,6 +273,7 @@ def rank_of(kernel: Kernel | OutputKernel, domain: Domain) -> tuple[int, bool]:
         bound = part.bind(domain.names)
         rank = bound.rank(domain)
         if not math.isfinite(rank):
-            rank, compiled = compile_kernel(bound, domain, tolerance=TOLERANCE).rank, True
+            rank, compiled = compile_kernel(bound, domain, tolerance=tolerance).rank, True
         total += int(rank)
-    return total if len(parts) == kernel.outputs else total * kernel.outputs, compiled
+    # Other kernels of several outputs, such as sums, have each part in every output.
+    return total if isinstance(kernel, Independent) else total * kernel.outputs, compiled
