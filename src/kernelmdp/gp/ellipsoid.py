@@ -149,7 +149,8 @@ def function_set(posteriors: Sequence[Posterior], radii: Sequence[ArrayLike]) ->
         if None in moments:
             raise UnknownPropertyError(
                 f"the posterior has no weights (engine {posterior.engine!r}): whole functions need "
-                "kernels of finite rank, or compiled ones on a bounded domain"
+                "kernels of finite rank, or compiled ones on a bounded domain. With less accuracy "
+                "more kernels compile: learner={'name': 'fixed', 'accuracy': 1e-3}"
             )
         centre, roots = zip(*moments, strict=True)
         ellipsoids.append(WeightEllipsoid(centre, roots, radius))
