@@ -26,6 +26,8 @@ import kernelmdp as km
 
 #: The first seed of evaluation episodes. No other episode of the shelf has such a seed.
 EVALUATION_SEEDS = 1_000_000
+#: Seeds of evaluation episodes that are set aside for each run.
+EVALUATION_SEEDS_OF_A_RUN = 1_000
 
 
 class DecisionTimer(gymnasium.Wrapper):
@@ -56,6 +58,17 @@ class DecisionTimer(gymnasium.Wrapper):
         return result
 
 
+def evaluation_seed(seed: int, number: int, task: Task) -> int:
+    """Return the first seed of an evaluation. Starts and goals are drawn anew for each one.
+
+    Args:
+        seed: The seed of the run.
+        number: The number of the evaluation in its run, counted from 0.
+        task: The task.
+    """
+    return EVALUATION_SEEDS + EVALUATION_SEEDS_OF_A_RUN * seed + task.evaluations * number
+
+
 def make_agent(task: Task, name: str, seed: int, settings: dict) -> tuple[km.Agent, DecisionTimer]:
     """Make an agent for a task, and the timer of its decisions."""
     timer = DecisionTimer(task.make(), task.settings.get("action_repeat", 1))
@@ -81,7 +94,7 @@ def play(run: dict, path: pathlib.Path, driver: int) -> None:
             total, milliseconds = float(row["return"]), 1e3 * statistics.median(timer.seconds)
             score, steps = task.score(timer, total), agent.task.environment_steps - not_counted
             if task.evaluations:
-                first_seed = EVALUATION_SEEDS + run["seed"] * task.evaluations
+                first_seed = evaluation_seed(run["seed"], len(record.content["scores"]), task)
                 score = agent.evaluate(task.evaluations, seed=first_seed).mean
                 not_counted = agent.task.environment_steps - steps
             if record.add(total, score, steps, round(milliseconds, 3)):

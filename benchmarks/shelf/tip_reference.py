@@ -2,8 +2,8 @@
 
     .venv-shelf/bin/python benchmarks/shelf/tip_reference.py --seeds 5
 
-Each seed of the shelf tests its agent on five goals of its own. The cross-entropy method plans 20
-steps ahead in MuJoCo, with 4 rounds of 60 samples, and plans again at every step. It is no optimum:
+The goals are those of the first evaluations of each seed. The cross-entropy method plans 20 steps
+ahead in MuJoCo, with 4 rounds of 60 samples, and plans again at every step. It is no optimum:
 agents may earn more.
 """
 
@@ -12,7 +12,7 @@ import argparse
 import mujoco
 import numpy as np
 import tip_reacher
-from run import EVALUATION_SEEDS
+from run import evaluation_seed
 from tasks import TASKS
 
 SIGHT, ROUNDS, SAMPLES, ELITES = 20, 4, 60, 8
@@ -55,10 +55,12 @@ def play(env: tip_reacher.TipReacher, seed: int, generator: np.random.Generator)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--evaluations", type=int, default=1, help="evaluations of each seed")
     chosen = parser.parse_args()
-    env, count = tip_reacher.TipReacher(), TASKS["tip-reacher"].evaluations
+    env, task = tip_reacher.TipReacher(), TASKS["tip-reacher"]
     for seed in range(chosen.seeds):
-        first, generator = EVALUATION_SEEDS + seed * count, np.random.default_rng(seed)
+        first, generator = evaluation_seed(seed, 0, task), np.random.default_rng(seed)
+        count = task.evaluations * chosen.evaluations
         totals = [play(env, first + number, generator) for number in range(count)]
         print(f"seed {seed}: {np.round(totals, 2)}, mean {np.mean(totals):.2f}", flush=True)
 

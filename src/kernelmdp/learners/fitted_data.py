@@ -349,6 +349,11 @@ class FittedData(Module):
             low[axis], high[axis] = -np.inf, np.inf
         return low, high
 
+    @property
+    def open_axes(self) -> list[int]:
+        """The axes of the state whose bounds are provisional, or infinite."""
+        return _open_axes(self.problem)
+
     def head(self, count: int) -> "FittedData":
         """Return the first rows, in the box of all of them.
 

@@ -288,5 +288,5 @@ class FittedKernels(Learner):
             # Without a loss it has no effect. It is there so that one compiled program serves all.
             must_last = state.has_one_reward and not data.is_race
             loss = data.settings.centring * abs(high) if must_last else 0.0
-            model = CentredReward(model, *state.termination.limits, loss=jnp.asarray(loss))
+            model = CentredReward(model, *state.preferred_limits, loss=jnp.asarray(loss))
         return replace_fields(mdp, model=model)

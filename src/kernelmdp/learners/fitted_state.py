@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from kernelmdp.confidence import Beliefs
 from kernelmdp.gp import Posterior
@@ -21,7 +21,9 @@ from kernelmdp.gp.output_layouts import MixedLayout
 from kernelmdp.gp.row_selection import spread_rows
 from kernelmdp.learners.fitted_data import FittedData
 from kernelmdp.learners.fitted_families import dynamics_family, reward_family, termination_family
+from kernelmdp.learners.free_coordinates import free_coordinates
 from kernelmdp.learners.model_wrappers import TerminationModel
+from kernelmdp.learners.survival_limits import familiar_limits
 from kernelmdp.mdp import Gaussian, Noise
 from kernelmdp.mdp.known_motion import KnownMotion
 from kernelmdp.numerics.modules import Module, quick_jit, replace_fields
@@ -196,6 +198,22 @@ class FittedState(Module):
             high=high,
             is_goal=data.is_race,
         )
+
+    @functools.cached_property
+    def preferred_limits(self) -> tuple[Array, Array]:
+        """Lower and upper limits of the coordinates within which plans prefer to stay, (m,) each.
+
+        They are survival limits. If all that matters is to last, they are also the ends of what
+        was visited of coordinates on which the motion does not depend.
+        """
+        data = self.data
+        low, high = data.survival_limits
+        if self.has_one_reward and not data.is_race:
+            visited = np.concatenate([data.points[:, : len(low)], data.outcomes])
+            free = free_coordinates(data, self.beliefs, self.trend)
+            margin = data.settings.extrapolation_margin
+            low, high = familiar_limits(visited, low, high, free=free, margin=margin)
+        return jnp.asarray(low), jnp.asarray(high)
 
     @property
     def reward_range(self) -> tuple[float, float]:

@@ -83,12 +83,14 @@ class BonusReward(Model):
 
 
 class CentredReward(Model):
-    """A model whose rewards are a little lower near survival limits.
+    """A model whose rewards are a little lower near limits, and lower still beyond them.
 
     Where all steps earn the same, all plans that last to their horizon are equal. One that stays
-    away from the limits can last longest after it. In the inner half between the limits all states
-    are equal, because limits are not known exactly. A pole that is held a little off its balance
-    drives its cart away.
+    away from survival limits can last longest after it. Along a coordinate on which the motion does
+    not depend, plans would drift. Where it has no limit yet, the ends of what was visited stand for
+    it: nothing is gained beyond, and a track may end there. In the inner half between the limits
+    all states are equal, because limits are not known exactly. A pole that is held a little off its
+    balance drives its cart away.
 
     Attributes:
         model: The model.

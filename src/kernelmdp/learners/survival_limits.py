@@ -63,6 +63,42 @@ def survival_limits(
     return -limits[:m], limits[m:]
 
 
+def familiar_limits(
+    visited: Float[np.ndarray, "n m"],
+    low: Float[np.ndarray, " m"],
+    high: Float[np.ndarray, " m"],
+    *,
+    free: Bool[np.ndarray, " m"],
+    margin: float,
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """Replace infinite limits of free coordinates by the ends of what was visited and a margin.
+
+    Nothing is known beyond. A track may end there, and to find its end costs an episode.
+
+    Args:
+        visited: All states so far, (n, m) with n ≥ 1.
+        low: Lower limits, (m,); −∞ where there is none.
+        high: Upper limits.
+        free: The coordinates on which the motion does not depend (``free_coordinates``).
+        margin: The margin on both sides, as a share of half the width of what was visited.
+
+    Returns:
+        Lower and upper limits.
+
+    >>> visited, free = np.array([[0.0, 0.1], [2.0, -0.1]]), np.array([True, False])
+    >>> none = np.full(2, np.inf)
+    >>> low, high = familiar_limits(visited, -none, none, free=free, margin=0.5)
+    >>> low.tolist(), high.tolist()
+    ([-0.5, -inf], [2.5, inf])
+    """
+    middle = (visited.max(axis=0) + visited.min(axis=0)) / 2
+    half_width = (1 + margin) * np.ptp(visited, axis=0) / 2
+    return (
+        np.where(free & np.isinf(low), middle - half_width, low),
+        np.where(free & np.isinf(high), middle + half_width, high),
+    )
+
+
 def _accepted(
     explains: Bool[np.ndarray, "e k"], overshoots: Float[np.ndarray, "e k"]
 ) -> Bool[np.ndarray, " k"]:
