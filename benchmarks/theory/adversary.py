@@ -78,7 +78,8 @@ def play(config: dict[str, Any], truth: int) -> dict[str, Any]:
             elif plan.table is not None:
                 optimism = getattr(agent.planner, "optimism", "ball")
                 row["gap"] = episode_gap(family, plan, plan.table.grid, start, optimism=optimism)
-        if config["agent"] == "oracle":
+        planned = number > 0 or config["first_episode"] != "random"
+        if config["agent"] == "oracle" and planned:
             # A certified plan is optimal up to its gap, which is twice its error.
             gap = 2 * plan.error if math.isfinite(plan.error) else 0.0
             oracle = max(oracle, abs(row["regret"]) - optimum.error - gap)
