@@ -199,3 +199,14 @@ def test_bad_numbers_are_refused():
     for fields in ({"iterations": 0}, {"random_starts": -1}):
         with pytest.raises(ArgumentError, match=next(iter(fields))):
             JointPlanner(**fields)
+
+
+def test_constraints_are_refused_and_not_planned_for_by_another_planner():
+    with pytest.raises(ArgumentError, match="keeps constraints"):
+        km.GPUCRL(
+            "rkhs",
+            confidence="valid",
+            planner="joint",
+            constraints="-0.9 <= state[0] <= 0.9",
+            seed=0,
+        )

@@ -63,9 +63,10 @@ class JointSets(FunctionFamily):
     def member(self, name: MemberWeights) -> MeanModel:
         residual = self.transitions.function(name.transition)
         transition = MeanTransition(residual, self.beliefs.offset, self.beliefs.scale)
-        if self.rewards is None or name.reward is None:
-            return MeanModel(self.beliefs.reward, transition)  # type: ignore[arg-type]
-        return MeanModel(self.rewards.function(name.reward), transition)
+        reward: Any = self.beliefs.reward  # a known one can be called
+        if self.rewards is not None and name.reward is not None:
+            reward = self.rewards.function(name.reward)
+        return MeanModel(reward, transition)
 
 
 def family_of(sets: Sequence[tuple[Beliefs, ArrayLike, ArrayLike]]) -> JointSets:

@@ -54,6 +54,7 @@ class JointPlanner(GridPlanner):
     """
 
     searches_functions: ClassVar[bool] = True
+    safe_name: ClassVar[str | None] = None  # bounds of a risk are over choices at each point
 
     iterations: int = 4
     random_starts: int = 0
